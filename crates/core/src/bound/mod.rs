@@ -1,0 +1,197 @@
+//! The bounds: the hierarchical ELBO and its relatives, which between them say how far the approximation is from the truth
+//! and how much of that is r's fault.
+//!
+//! With (z, λ_0) ~ q and λ_1..J ~ r(λ | z), write a_j = log q(z | λ_j) + log q(λ_j) − log r(λ_j | z). Then
+//!
+//! - E[log p − a_0] is the hierarchical ELBO (`eq:full-objective`), a lower bound on the ELBO of q(z);
+//! - E[log p − log q(z | λ_0)] is the conditional-entropy bound, what r = prior gives;
+//! - E[log p − log mean(e^a_0, …, e^a_J)] is a lower bound that rises with J (J = 0 is the hierarchical ELBO);
+//! - E[log p − log mean(e^a_1, …, e^a_J)] is an upper bound that falls with J (J = 1 is the paper's alternative bound). It
+//!   is for reporting; maximising it would mean nothing.
+//!
+//! And E[e^(log p − a_0)] = p(x) for any normalised r: the evidence.
+
+mod importance;
+
+use crate::error::{Error, Result};
+use crate::gradient::Pass;
+use crate::model::{Model, describe};
+use crate::variational::Variational;
+use hyperprior_math::random::{Stream, stream};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How bounds are estimated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BoundSettings {
+    /// Draws of (z, λ) per component of the prior.
+    pub draws: usize,
+    /// J, the draws of λ ~ r per draw of z that tighten the importance-weighted pair; 0 leaves no upper bound.
+    pub samples: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Default for BoundSettings {
+    fn default() -> Self {
+        Self { draws: 4096, samples: 16, seed: 0 }
+    }
+}
+
+/// A Monte Carlo estimate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// What is known about a fitted q.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// The hierarchical ELBO.
+    pub elbo: Estimate,
+    /// The conditional-entropy bound.
+    pub conditional_entropy: Estimate,
+    /// The importance-weighted lower bound with the settings' J.
+    pub importance_lower: Estimate,
+    /// The importance-weighted upper bound on the exact ELBO of q(z), where J ≥ 1.
+    pub upper: Option<Estimate>,
+    /// log of the evidence estimate p(x) = E[e^integrand], with the standard error of the log.
+    pub log_evidence: Estimate,
+    /// How many draws there were.
+    pub drawn: usize,
+    /// How many were left out because their integrand was not finite: where any are, q puts mass where the model is
+    /// impossible, and the true bounds are −∞.
+    pub dropped: usize,
+}
+
+/// Draws per block.
+const BLOCK: usize = 128;
+
+/// One draw's contributions.
+#[derive(Clone, Copy, Debug)]
+struct Contribution {
+    elbo: f64,
+    conditional_entropy: f64,
+    lower: f64,
+    upper: f64,
+}
+
+/// Estimates every bound from the same draws, on all cores; the numbers do not depend on how many.
+///
+/// # Errors
+/// What the model returns, [`Error::BadSetting`] for no draws, and [`Error::NotFinite`] where no draw is finite.
+pub fn evaluate(
+    model: &dyn Model,
+    q: &Variational,
+    (theta, phi): (&[f64], &[f64]),
+    settings: &BoundSettings,
+) -> Result<Bounds> {
+    q.check(model)?;
+    if settings.draws == 0 {
+        let reason = "at least one draw is needed";
+        return Err(Error::BadSetting { field: "draws", value: "0".to_owned(), reason });
+    }
+    let components_len = q.prior().components_len();
+    let blocks: Vec<(usize, usize)> = (0..components_len)
+        .flat_map(|k| (0..settings.draws).step_by(BLOCK).map(move |first| (k, first)))
+        .collect();
+    let run = |&(k, first): &(usize, usize)| {
+        let len = BLOCK.min(settings.draws - first);
+        let mut streams: Vec<Stream> =
+            (0..len).map(|s| stream(settings.seed, BOUND_STEP, k as u64, (first + s) as u64)).collect();
+        block(model, q, (theta, phi), k, &mut streams, settings.samples).map(|b| (k, b))
+    };
+    let results: Vec<(usize, BlockResult)> = blocks.par_iter().map(run).collect::<Result<_>>()?;
+    let drawn = settings.draws * components_len;
+    let dropped: usize = results.iter().map(|(_, b)| b.dropped).sum();
+    if dropped == drawn {
+        let example = results.into_iter().find_map(|(_, b)| b.example).unwrap_or_default();
+        return Err(Error::NotFinite { step: 0, dropped, drawn, example });
+    }
+    let mut log_pi = vec![0.0; components_len];
+    q.prior().log_weights(theta, &mut log_pi);
+    let strata = |f: fn(&Contribution) -> f64| {
+        let mut strata: Vec<Vec<f64>> = vec![Vec::new(); components_len];
+        for (k, block) in &results {
+            strata[*k].extend(block.contributions.iter().map(f));
+        }
+        strata
+    };
+    let integrands = strata(|c| c.elbo);
+    Ok(Bounds {
+        elbo: stratified(&integrands, &log_pi),
+        conditional_entropy: stratified(&strata(|c| c.conditional_entropy), &log_pi),
+        importance_lower: stratified(&strata(|c| c.lower), &log_pi),
+        upper: (settings.samples > 0).then(|| stratified(&strata(|c| c.upper), &log_pi)),
+        log_evidence: log_evidence(&integrands, &log_pi),
+        drawn,
+        dropped,
+    })
+}
+
+/// Streams of bounds are apart from those of optimisation steps.
+const BOUND_STEP: u64 = u64::MAX;
+
+struct BlockResult {
+    contributions: Vec<Contribution>,
+    dropped: usize,
+    example: Option<String>,
+}
+
+fn block(
+    model: &dyn Model,
+    q: &Variational,
+    (theta, phi): (&[f64], &[f64]),
+    k: usize,
+    streams: &mut [Stream],
+    samples: usize,
+) -> Result<BlockResult> {
+    let mut pass = Pass::default();
+    pass.draw(q, theta, k, streams, 1, false);
+    pass.forward(model, q, theta, phi)?;
+    let own: Vec<f64> = (0..streams.len()).map(|s| pass.log_p[s] - pass.integrand[s]).collect();
+    let (lower, upper) = importance::pair(q, (theta, phi), &pass.draws, &own, streams, samples);
+    let mut result = BlockResult { contributions: Vec::with_capacity(streams.len()), dropped: 0, example: None };
+    for s in 0..streams.len() {
+        let log_p = pass.log_p[s];
+        if !pass.integrand[s].is_finite() {
+            result.dropped += 1;
+            result.example.get_or_insert_with(|| describe(model, &pass.draws.z, s, log_p));
+            continue;
+        }
+        let log_q: f64 = (0..pass.log_q.columns_len()).map(|i| pass.log_q.get(i, s)).sum();
+        result.contributions.push(Contribution {
+            elbo: pass.integrand[s],
+            conditional_entropy: log_p - log_q,
+            lower: log_p - lower[s],
+            upper: log_p - upper[s],
+        });
+    }
+    Ok(result)
+}
+
+/// Σ_k π_k mean_k and its standard error.
+fn stratified(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
+    let (mut value, mut variance) = (0.0, 0.0);
+    for (sample, log_pi) in strata.iter().zip(log_pi).filter(|(sample, _)| !sample.is_empty()) {
+        let n = sample.len() as f64;
+        let mean = sample.iter().sum::<f64>() / n;
+        let spread = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        value += log_pi.exp() * mean;
+        variance += (2.0 * log_pi).exp() * spread / n;
+    }
+    Estimate { value, standard_error: variance.sqrt() }
+}
+
+/// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
+fn log_evidence(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
+    let top = strata.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+    let scaled: Vec<Vec<f64>> =
+        strata.iter().map(|sample| sample.iter().map(|x| (x - top).exp()).collect()).collect();
+    let mean = stratified(&scaled, log_pi);
+    Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
+}

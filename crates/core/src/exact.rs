@@ -1,0 +1,233 @@
+//! Exactness where it can be had: every value of the latents enumerated, and q(z) integrated over λ.
+//!
+//! For models whose latents are few and discrete. The integral over λ uses scrambled Sobol noise; the number of nodes is
+//! doubled until the Kullback–Leibler divergence settles.
+
+use crate::error::{Error, Result};
+use crate::model::{Latents, Model, Support};
+use crate::prior::Density;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::quasi_normals;
+use hyperprior_math::scratch::Scratch;
+use hyperprior_math::special::log_sum_exp;
+use rayon::prelude::*;
+
+/// Every combination of the latents' values, the last latent fastest.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Grid {
+    values: Vec<Vec<f64>>,
+}
+
+impl Grid {
+    /// How many states a grid may have.
+    pub const STATES_MAX: usize = 1 << 22;
+
+    /// All values of finite supports, and counts from 0 to `largest_count`.
+    ///
+    /// # Errors
+    /// [`Error::NotEnumerable`] for continuous latents and for too many states.
+    pub fn new(latents: &Latents, largest_count: u32) -> Result<Self> {
+        let values: Vec<Vec<f64>> = (0..latents.len())
+            .map(|i| match latents.support(i) {
+                Support::Integers { lower, upper } if upper - lower < Self::STATES_MAX as f64 => {
+                    Ok((0..=(upper - lower) as usize).map(|v| lower + v as f64).collect())
+                }
+                Support::Counts => Ok((0..=largest_count).map(f64::from).collect()),
+                other => Err(Error::NotEnumerable(format!("{} has the support {other:?}", latents.name(i)))),
+            })
+            .collect::<Result<_>>()?;
+        let states = values.iter().try_fold(1usize, |n, v| n.checked_mul(v.len()).filter(|n| *n <= Self::STATES_MAX));
+        match states {
+            Some(_) => Ok(Self { values }),
+            None => Err(Error::NotEnumerable(format!("there are more than {} states", Self::STATES_MAX))),
+        }
+    }
+
+    /// How many states there are.
+    pub fn len(&self) -> usize {
+        self.values.iter().map(Vec::len).product()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The values of latent `i`.
+    pub fn values(&self, i: usize) -> &[f64] {
+        &self.values[i]
+    }
+
+    /// Every state as a draw.
+    pub fn states(&self) -> Batch {
+        let mut z = Batch::zeros(self.values.len(), self.len());
+        let mut inner = self.len();
+        for (i, values) in self.values.iter().enumerate() {
+            inner /= values.len();
+            for (s, z) in z.column_mut(i).iter_mut().enumerate() {
+                *z = values[s / inner % values.len()];
+            }
+        }
+        z
+    }
+}
+
+/// The model's exact posterior over a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Posterior {
+    /// The states.
+    pub grid: Grid,
+    /// log p(x, z) of every state.
+    pub log_joint: Vec<f64>,
+    /// log p(x), the log sum of the joint.
+    pub log_evidence: f64,
+}
+
+/// The exact posterior by enumeration.
+///
+/// # Errors
+/// What [`Grid::new`] and the model return.
+pub fn posterior(model: &dyn Model, largest_count: u32) -> Result<Posterior> {
+    let grid = Grid::new(model.latents(), largest_count)?;
+    let mut log_joint = vec![0.0; grid.len()];
+    model.log_joint(&grid.states(), &mut log_joint)?;
+    let log_evidence = log_sum_exp(&log_joint);
+    Ok(Posterior { grid, log_joint, log_evidence })
+}
+
+/// q(z; θ) over a grid, and how far it is from a posterior.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Marginal {
+    /// q(z) of every state.
+    pub probability: Vec<f64>,
+    /// KL(q ‖ p), in nats.
+    pub kl: f64,
+    /// The exact ELBO of q(z), E_q\[log p(x, z) − log q(z)\].
+    pub elbo: f64,
+    /// The probability that lies on the grid; far from 1, the grid is too small and nothing here is exact.
+    pub mass: f64,
+    /// How many nodes of noise per component the integral took.
+    pub nodes: usize,
+}
+
+/// The most nodes per component.
+const NODES_MAX: usize = 1 << 18;
+
+/// q(z; θ) by quasi-random integration over λ, the nodes doubled until the divergence moves by less than 5 %.
+pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32) -> Marginal {
+    if q.prior().noise_len() == 0 {
+        return Marginal::new(integrate(q, theta, &posterior.grid, seed, 0..1), 1, posterior);
+    }
+    let mut nodes = 2048;
+    let mut sum = integrate(q, theta, &posterior.grid, seed, 0..nodes);
+    let mut current = Marginal::new(mean(&sum, nodes), nodes, posterior);
+    while nodes < NODES_MAX {
+        let more = integrate(q, theta, &posterior.grid, seed, nodes..2 * nodes);
+        sum.iter_mut().zip(more).for_each(|(a, b)| *a += b);
+        nodes *= 2;
+        let next = Marginal::new(mean(&sum, nodes), nodes, posterior);
+        let moved = (next.kl - current.kl).abs();
+        current = next;
+        if moved < 0.05 * current.kl.abs() {
+            break;
+        }
+    }
+    current
+}
+
+fn mean(sum: &[f64], nodes: usize) -> Vec<f64> {
+    sum.iter().map(|s| s / nodes as f64).collect()
+}
+
+impl Marginal {
+    fn new(probability: Vec<f64>, nodes: usize, posterior: &Posterior) -> Self {
+        let mass = probability.iter().sum();
+        let elbo: f64 = probability
+            .iter()
+            .zip(&posterior.log_joint)
+            .filter(|(q, _)| **q > 0.0)
+            .map(|(q, log_p)| q * (log_p - q.ln()))
+            .sum();
+        Self { kl: posterior.log_evidence - elbo, probability, elbo, mass, nodes }
+    }
+}
+
+/// Σ over nodes and components of π_k q(z | λ(ε)), for every state.
+fn integrate(q: &Variational, theta: &[f64], grid: &Grid, seed: u32, nodes: std::ops::Range<usize>) -> Vec<f64> {
+    const CHUNK: usize = 256;
+    /// Chunks summed at a time: bounds the memory, and the order of the sum does not depend on the threads.
+    const WAVE: usize = 16;
+    let components_len = q.prior().components_len();
+    let mut log_pi = vec![0.0; components_len];
+    q.prior().log_weights(theta, &mut log_pi);
+    let chunks: Vec<(usize, usize, usize)> = (0..components_len)
+        .flat_map(|k| nodes.clone().step_by(CHUNK).map(move |first| (k, first)))
+        .map(|(k, first)| (k, first, CHUNK.min(nodes.end - first)))
+        .collect();
+    let mut total = vec![0.0; grid.len()];
+    for wave in chunks.chunks(WAVE) {
+        let parts: Vec<Vec<f64>> = wave
+            .par_iter()
+            .map(|&(k, first, len)| chunk(q, theta, grid, k, log_pi[k].exp(), seed, first, len))
+            .collect();
+        for part in parts {
+            total.iter_mut().zip(part).for_each(|(t, p)| *t += p);
+        }
+    }
+    total
+}
+
+fn chunk(
+    q: &Variational,
+    theta: &[f64],
+    grid: &Grid,
+    k: usize,
+    weight: f64,
+    seed: u32,
+    first: usize,
+    len: usize,
+) -> Vec<f64> {
+    let mut scratch = Scratch::default();
+    let mut eps = Batch::zeros(q.prior().noise_len(), len);
+    quasi_normals(seed.wrapping_add(k as u32), first as u32, &mut eps);
+    let mut lambda = Batch::zeros(q.prior().lambda_len(), len);
+    let mut unused = vec![0.0; len];
+    q.prior().transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
+    let tables: Vec<Batch> = grid
+        .values
+        .iter()
+        .enumerate()
+        .map(|(i, values)| {
+            let mut table = Batch::zeros(values.len(), len);
+            for (v, value) in values.iter().enumerate() {
+                let column = table.column_mut(v);
+                q.likelihood().log_density_of(i, &lambda, &vec![*value; len], column);
+                column.iter_mut().for_each(|p| *p = p.exp());
+            }
+            table
+        })
+        .collect();
+    let mut total = vec![0.0; grid.len()];
+    let (mut product, mut next) = (Vec::new(), Vec::new());
+    for s in 0..len {
+        product.clear();
+        product.push(weight);
+        let (last, others) = tables.split_last().expect("a model has latents");
+        for table in others {
+            next.clear();
+            for p in &product {
+                next.extend((0..table.columns_len()).map(|v| p * table.get(v, s)));
+            }
+            std::mem::swap(&mut product, &mut next);
+        }
+        let row: Vec<f64> = (0..last.columns_len()).map(|v| last.get(v, s)).collect();
+        for (total, p) in total.chunks_exact_mut(row.len()).zip(&product) {
+            // Most of a grid of counts has no probability worth adding.
+            if *p > 1e-300 {
+                total.iter_mut().zip(&row).for_each(|(t, r)| *t += p * r);
+            }
+        }
+    }
+    total
+}

@@ -1,0 +1,327 @@
+//! Algorithm 1: black box inference with a hierarchical variational model.
+//!
+//! [`Fit`] is the loop laid open (`init`, `step`, `run`); [`fit`] is the loop with its start: several short runs from
+//! different seeds, the best by the bound carried on.
+
+mod observer;
+mod start;
+
+pub use observer::{Observer, Phase, Progress, Quiet, Trace};
+pub use start::{StartKind, StartSettings};
+
+use crate::bound::{self, BoundSettings, Bounds};
+use crate::error::{Error, Result};
+use crate::gradient::{Estimate, GradientEngine, GradientSettings, Plan};
+use crate::model::Model;
+use crate::optimizer::{Optimizer, OptimizerKind};
+use crate::prior::Start;
+use crate::variational::Variational;
+use hyperprior_math::random::stream;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// Everything that decides how a fit goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FitSettings {
+    /// The seed: same seed, same numbers, at any number of threads.
+    pub seed: u64,
+    /// Optimisation steps after the start.
+    pub steps: u64,
+    /// The step size at the beginning; it falls to nothing along a half cosine.
+    pub step_size: f64,
+    /// The optimiser.
+    pub optimizer: OptimizerKind,
+    /// How gradients are estimated.
+    pub gradient: GradientSettings,
+    /// Where the fit starts.
+    pub start: StartSettings,
+    /// The largest share of draws that may be dropped at a step because they are not finite.
+    pub dropped_max: f64,
+}
+
+impl Default for FitSettings {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            steps: 4000,
+            step_size: 0.02,
+            optimizer: OptimizerKind::default(),
+            gradient: GradientSettings::default(),
+            start: StartSettings::default(),
+            dropped_max: 0.5,
+        }
+    }
+}
+
+impl FitSettings {
+    /// Whether every field has a meaning.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        let bad = |field, value: f64, reason| Err(Error::BadSetting { field, value: value.to_string(), reason });
+        if !(self.step_size > 0.0 && self.step_size.is_finite()) {
+            return bad("step_size", self.step_size, "it must be above 0");
+        }
+        if !(0.0..=1.0).contains(&self.dropped_max) {
+            return bad("dropped_max", self.dropped_max, "it is a share, between 0 and 1");
+        }
+        self.start.check()?;
+        self.gradient.check()
+    }
+
+    /// The step size at `step` of `steps`.
+    fn size(&self, step: u64) -> f64 {
+        let done = step as f64 / self.steps.max(1) as f64;
+        self.step_size * 0.5 * (1.0 + (std::f64::consts::PI * done.min(1.0)).cos())
+    }
+}
+
+/// A fit under way.
+pub struct Fit<'a> {
+    model: &'a dyn Model,
+    q: &'a Variational,
+    settings: &'a FitSettings,
+    engine: GradientEngine,
+    theta: Vec<f64>,
+    phi: Vec<f64>,
+    theta_optimizer: Box<dyn Optimizer>,
+    phi_optimizer: Box<dyn Optimizer>,
+    d_theta: Vec<f64>,
+    d_phi: Vec<f64>,
+    /// Random streams are numbered by step; each start has its own range of them.
+    first_stream: u64,
+    step: u64,
+    dropped: u64,
+    drawn: u64,
+}
+
+impl<'a> Fit<'a> {
+    /// A fit at a given start.
+    ///
+    /// # Errors
+    /// What [`FitSettings::check`] and [`GradientEngine::new`] say.
+    pub fn init(model: &'a dyn Model, q: &'a Variational, settings: &'a FitSettings, start: &Start) -> Result<Self> {
+        Self::init_numbered(model, q, settings, start, 0)
+    }
+
+    fn init_numbered(
+        model: &'a dyn Model,
+        q: &'a Variational,
+        settings: &'a FitSettings,
+        start: &Start,
+        number: u64,
+    ) -> Result<Self> {
+        settings.check()?;
+        let engine = GradientEngine::new(model, q, &settings.gradient)?;
+        let mut rng = stream(settings.seed, START_STEP, number, 0);
+        let (mut theta, mut phi) = (vec![0.0; q.theta_len()], vec![0.0; q.phi_len()]);
+        q.prior().initialize(start, &mut rng, &mut theta);
+        q.recursive().initialize(start, &mut rng, &mut phi);
+        Ok(Self {
+            model,
+            q,
+            settings,
+            engine,
+            theta_optimizer: settings.optimizer.build(theta.len()),
+            phi_optimizer: settings.optimizer.build(phi.len()),
+            d_theta: vec![0.0; theta.len()],
+            d_phi: vec![0.0; phi.len()],
+            theta,
+            phi,
+            first_stream: number << 40,
+            step: 0,
+            dropped: 0,
+            drawn: 0,
+        })
+    }
+
+    /// One step of the loop with the given step size: gradients of θ and φ, and a move along both.
+    ///
+    /// # Errors
+    /// What the model returns, and [`Error::NotFinite`] where too many draws are not finite.
+    pub fn step(&mut self, size: f64) -> Result<Estimate> {
+        let at = (self.settings.seed, self.first_stream + self.step);
+        let here = (&*self.theta, &*self.phi);
+        let estimate = self.engine.step(self.model, self.q, at, here, (&mut self.d_theta, &mut self.d_phi))?;
+        if estimate.dropped as f64 > self.settings.dropped_max * estimate.drawn as f64
+            || !self.d_theta.iter().chain(&self.d_phi).all(|d| d.is_finite())
+        {
+            return Err(self.engine.not_finite(self.model, self.step));
+        }
+        self.theta_optimizer.ascend(&mut self.theta, &self.d_theta, size);
+        self.phi_optimizer.ascend(&mut self.phi, &self.d_phi, size);
+        self.step += 1;
+        self.dropped += estimate.dropped as u64;
+        self.drawn += estimate.drawn as u64;
+        Ok(estimate)
+    }
+
+    /// Steps along the settings' schedule until it ends or the observer asks to stop.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step).
+    pub fn run(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
+        let last = self.step + self.settings.steps;
+        let first = self.step;
+        while self.step < last {
+            let size = self.settings.size(self.step - first);
+            let estimate = self.step(size)?;
+            let step = self.step - first;
+            let progress = Progress { phase: Phase::Main, step, steps: self.settings.steps, estimate };
+            if observer.observe(&progress).is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// θ as it stands.
+    pub fn theta(&self) -> &[f64] {
+        &self.theta
+    }
+
+    /// φ as it stands.
+    pub fn phi(&self) -> &[f64] {
+        &self.phi
+    }
+
+    /// What is done for each latent.
+    pub fn plans(&self) -> &[Plan] {
+        self.engine.plans()
+    }
+}
+
+/// Streams of starts are apart from those of steps.
+const START_STEP: u64 = u64::MAX - 1;
+
+/// A finished fit.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// The prior's parameters.
+    pub theta: Vec<f64>,
+    /// The recursive approximation's parameters.
+    pub phi: Vec<f64>,
+    /// How many steps were taken after the start.
+    pub steps: u64,
+    /// Whether it was stopped before the end of its schedule.
+    pub stopped: bool,
+    /// Which start was carried on, and each one's bound.
+    pub starts: Vec<f64>,
+    /// The share of draws that were dropped because they were not finite.
+    pub dropped: f64,
+    /// What was done for each latent.
+    pub plans: Vec<Plan>,
+}
+
+impl Fitted {
+    /// The bounds of the fitted model.
+    ///
+    /// # Errors
+    /// As [`bound::evaluate`].
+    pub fn bounds(&self, model: &dyn Model, q: &Variational, settings: &BoundSettings) -> Result<Bounds> {
+        bound::evaluate(model, q, (&self.theta, &self.phi), settings)
+    }
+}
+
+/// Fits a variational model to a model: several short runs from different starts, the best by the bound carried on.
+///
+/// ```
+/// use hyperprior::fit::{FitSettings, Quiet, fit};
+/// use hyperprior::likelihood::MeanField;
+/// use hyperprior::model::{Latents, Model, Support};
+/// use hyperprior::{Batch, Variational};
+///
+/// /// Counts with a known posterior: z ~ Poisson(4).
+/// struct Counts(Latents);
+/// impl Model for Counts {
+///     fn latents(&self) -> &Latents {
+///         &self.0
+///     }
+///     fn log_joint(&self, z: &Batch, out: &mut [f64]) -> hyperprior::Result<()> {
+///         for (o, z) in out.iter_mut().zip(z.column(0)) {
+///             *o = z * 4f64.ln() - 4.0 - hyperprior::math::special::ln_factorial(*z);
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let model = Counts(Latents::new().scalar("z", Support::Counts)?);
+/// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
+/// let fitted = fit(&model, &q, &FitSettings { steps: 500, ..FitSettings::default() }, &mut Quiet)?;
+/// assert!((fitted.theta[0].exp() - 4.0).abs() < 0.1);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// What the parts, the model and the settings say; [`Error::NotFinite`] where no start is possible.
+pub fn fit(model: &dyn Model, q: &Variational, settings: &FitSettings, observer: &mut dyn Observer) -> Result<Fitted> {
+    settings.check()?;
+    q.check(model)?;
+    let starts = start::starts(model, q, settings)?;
+    let many = starts.len() > 1;
+    let mut best: Option<(f64, Fit)> = None;
+    let mut bounds = Vec::new();
+    let mut failure = None;
+    for (number, start) in starts.iter().enumerate() {
+        match short_run(model, q, settings, start, number, starts.len(), observer) {
+            Ok((bound, run, flow)) => {
+                bounds.push(bound);
+                if best.as_ref().is_none_or(|(b, _)| bound > *b || b.is_nan()) {
+                    best = Some((bound, run));
+                }
+                if flow.is_break() {
+                    break;
+                }
+            }
+            // A start that is impossible is one start fewer; a model that fails is a failure.
+            Err(error @ Error::NotFinite { .. }) if many => {
+                bounds.push(f64::NEG_INFINITY);
+                failure = Some(error);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let Some((_, mut run)) = best else {
+        return Err(failure.unwrap_or(Error::EmptyModel));
+    };
+    let before = run.step;
+    let stopped = run.run(observer)?.is_break();
+    Ok(Fitted {
+        steps: run.step - before,
+        stopped,
+        starts: bounds,
+        dropped: run.dropped as f64 / run.drawn.max(1) as f64,
+        plans: run.plans().to_vec(),
+        theta: run.theta,
+        phi: run.phi,
+    })
+}
+
+/// A short run from one start, and the bound it reached.
+fn short_run<'a>(
+    model: &'a dyn Model,
+    q: &'a Variational,
+    settings: &'a FitSettings,
+    start: &Start,
+    number: usize,
+    of: usize,
+    observer: &mut dyn Observer,
+) -> Result<(f64, Fit<'a>, ControlFlow<()>)> {
+    let mut run = Fit::init_numbered(model, q, settings, start, number as u64)?;
+    let steps = if of > 1 { settings.start.steps } else { 0 };
+    let mut flow = ControlFlow::Continue(());
+    while run.step < steps && flow.is_continue() {
+        let estimate = run.step(settings.step_size)?;
+        let phase = Phase::Start { number, of };
+        flow = observer.observe(&Progress { phase, step: run.step, steps, estimate });
+    }
+    let bound = if of > 1 {
+        let bounds = BoundSettings { draws: settings.start.ranking_draws, samples: 0, seed: settings.seed };
+        bound::evaluate(model, q, (&run.theta, &run.phi), &bounds)?.elbo.value
+    } else {
+        f64::NAN
+    };
+    Ok((bound, run, flow))
+}

@@ -1,0 +1,303 @@
+//! Where a fit starts: a tempered pass over the model, black box in log p, whose chains are clustered into components.
+//!
+//! A start in the wrong place is the commonest way for a variational fit to fail. Chains that walk p(x, z)^β with β < 1
+//! cross between modes more easily than the posterior itself lets them.
+
+use super::FitSettings;
+use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
+use crate::model::{Model, Support, describe};
+use crate::prior::Start;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Stream, stream};
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+
+/// What a start is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartKind {
+    /// Clusters of tempered chains.
+    #[default]
+    Tempered,
+    /// Every λ at the mean-field optimum with little spread and no coupling: the hierarchical model starts as mean-field
+    /// and can only improve.
+    MeanField,
+}
+
+/// Where a fit starts.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StartSettings {
+    /// What the start is made from.
+    pub kind: StartKind,
+    /// How many starts are tried; with more than one, each gets a short run and the best by the bound goes on.
+    pub tries: usize,
+    /// Steps of each short run.
+    pub steps: u64,
+    /// Draws per component when the starts are ranked.
+    pub ranking_draws: usize,
+    /// The power of the density that the chains walk.
+    pub temper: f64,
+    /// How many chains.
+    pub chains: usize,
+    /// Sweeps over the latents.
+    pub sweeps: usize,
+    /// The spread of λ around a location for which the chains give none.
+    pub scale: f64,
+}
+
+impl Default for StartSettings {
+    fn default() -> Self {
+        Self {
+            kind: StartKind::default(),
+            tries: 4,
+            steps: 300,
+            ranking_draws: 1024,
+            temper: 0.5,
+            chains: 256,
+            sweeps: 30,
+            scale: 0.3,
+        }
+    }
+}
+
+impl StartSettings {
+    /// A single start, no short runs.
+    pub fn single() -> Self {
+        Self { tries: 1, ..Self::default() }
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
+        if self.tries == 0 {
+            return bad("start.tries", "0".to_owned(), "at least one start is needed");
+        }
+        if self.chains < 2 {
+            return bad("start.chains", self.chains.to_string(), "at least two chains are needed");
+        }
+        if self.ranking_draws == 0 {
+            return bad("start.ranking_draws", "0".to_owned(), "at least one draw is needed");
+        }
+        if !(self.temper > 0.0 && self.temper <= 1.0) {
+            return bad("start.temper", self.temper.to_string(), "it is a power above 0, at most 1");
+        }
+        if !(self.scale > 0.0 && self.scale.is_finite()) {
+            return bad("start.scale", self.scale.to_string(), "it must be above 0");
+        }
+        Ok(())
+    }
+}
+
+/// The most evaluations of the log joint that the tempered pass may take.
+const EVALUATIONS_MAX: usize = 4000;
+/// λ with more parameters than this get no covariance from the chains.
+const COVARIANCE_MAX: usize = 64;
+/// Streams of the tempered pass are apart from all others.
+const TEMPER_STEP: u64 = u64::MAX - 2;
+
+/// One start per try.
+pub(super) fn starts(model: &dyn Model, q: &Variational, settings: &FitSettings) -> Result<Vec<Start>> {
+    if settings.start.kind == StartKind::MeanField && q.prior().noise_len() > 0 {
+        let point = q.to_mean_field();
+        let gradient = crate::gradient::GradientSettings { draws: 16, ..settings.gradient.clone() };
+        let start = StartSettings { kind: StartKind::Tempered, ..settings.start.clone() };
+        let settings = FitSettings { start, gradient, ..settings.clone() };
+        let fitted = super::fit(model, &point, &settings, &mut super::Quiet)?;
+        return Ok(vec![Start::at(fitted.theta, settings.start.scale)]);
+    }
+    let chains = temper(model, settings)?;
+    (0..settings.start.tries as u64)
+        .map(|number| Ok(cluster(&chains, q, settings, &mut stream(settings.seed, TEMPER_STEP, 1 + number, 0))))
+        .collect()
+}
+
+/// Chains at the end of the tempered pass, a column per latent, those with no finite density left out.
+fn temper(model: &dyn Model, settings: &FitSettings) -> Result<Batch> {
+    let latents = model.latents();
+    let chains_len = settings.start.chains;
+    let mut streams: Vec<Stream> =
+        (0..chains_len).map(|s| stream(settings.seed, TEMPER_STEP, 0, s as u64)).collect();
+    let mut z = Batch::zeros(latents.len(), chains_len);
+    for i in 0..latents.len() {
+        for (z, rng) in z.column_mut(i).iter_mut().zip(&mut streams) {
+            *z = scatter(latents.support(i), rng);
+        }
+    }
+    let mut log_p = vec![0.0; chains_len];
+    model.log_joint(&z, &mut log_p)?;
+    let sweeps = settings.start.sweeps.min(EVALUATIONS_MAX / latents.len());
+    let mut moved = vec![0.0; chains_len];
+    let mut log_p_moved = vec![0.0; chains_len];
+    for _ in 0..sweeps {
+        for i in 0..latents.len() {
+            moved.copy_from_slice(z.column(i));
+            for (z, rng) in z.column_mut(i).iter_mut().zip(&mut streams) {
+                *z = propose(latents.support(i), *z, rng);
+            }
+            model.log_joint(&z, &mut log_p_moved)?;
+            let column = z.column_mut(i);
+            for s in 0..chains_len {
+                let u: f64 = streams[s].random();
+                // From an impossible place every possible one is better.
+                let rise = if log_p[s].is_finite() { log_p_moved[s] - log_p[s] } else { f64::INFINITY };
+                if log_p_moved[s].is_finite() && u.ln() < settings.start.temper * rise {
+                    log_p[s] = log_p_moved[s];
+                } else {
+                    column[s] = moved[s];
+                }
+            }
+        }
+    }
+    let alive: Vec<usize> = (0..chains_len).filter(|&s| log_p[s].is_finite()).collect();
+    if alive.is_empty() {
+        let example = describe(model, &z, 0, log_p[0]);
+        return Err(Error::NotFinite { step: 0, dropped: chains_len, drawn: chains_len, example });
+    }
+    let mut kept = Batch::zeros(latents.len(), alive.len());
+    for i in 0..latents.len() {
+        for (to, from) in alive.iter().enumerate() {
+            kept.set(i, to, z.get(i, *from));
+        }
+    }
+    Ok(kept)
+}
+
+/// A value from anywhere sensible in the support.
+fn scatter(support: Support, rng: &mut Stream) -> f64 {
+    let normal: f64 = StandardNormal.sample(rng);
+    let uniform: f64 = rng.random();
+    match support {
+        Support::Positive => (1.5 * normal).exp(),
+        Support::UnitInterval => uniform.clamp(1e-9, 1.0 - 1e-9),
+        Support::Integers { lower, upper } => lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower),
+        Support::Counts => (4.0 * uniform - 0.7).exp().round(),
+        _ => 3.0 * normal,
+    }
+}
+
+/// A Metropolis proposal, symmetric on the scale where the support is the whole line or nearly so: a start needs no more.
+fn propose(support: Support, z: f64, rng: &mut Stream) -> f64 {
+    let normal: f64 = StandardNormal.sample(rng);
+    // Steps of very different sizes, so that some fit whatever the scale is.
+    let size: f64 = [0.1, 0.5, 2.0, 6.0][rng.random_range(0..4)];
+    match support {
+        Support::Positive => z * (size.min(2.0) * normal).exp(),
+        Support::UnitInterval => {
+            let logit = (z / (1.0 - z)).ln() + size * normal;
+            (1.0 / (1.0 + (-logit).exp())).clamp(1e-9, 1.0 - 1e-9)
+        }
+        Support::Integers { lower, upper } if upper - lower <= 15.0 => {
+            let shift = 1.0 + rng.random_range(0..(upper - lower).max(1.0) as u64) as f64;
+            lower + (z - lower + shift).rem_euclid(upper - lower + 1.0)
+        }
+        Support::Integers { lower, upper } => (z + (size * 2.0 * normal).round()).clamp(lower, upper),
+        Support::Counts => (z + (1.0 + size * normal.abs()).floor() * normal.signum()).abs(),
+        _ => z + size * normal,
+    }
+}
+
+/// Clusters the chains into the prior's components: distant seeds first (k-means++), then a few rounds of k-means.
+fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut Stream) -> Start {
+    let points = flatten(chains, q.likelihood());
+    let components_len = q.prior().components_len();
+    let lambda = lambdas(chains, q.likelihood());
+    if q.prior().noise_len() == 0 {
+        // A point goes where a chain is: between two modes there may be nothing.
+        let s = rng.random_range(0..lambda.len());
+        return Start::at(lambda[s].clone(), settings.start.scale);
+    }
+    let mut centres = vec![points[rng.random_range(0..points.len())].clone()];
+    while centres.len() < components_len {
+        let far: Vec<f64> =
+            points.iter().map(|p| centres.iter().map(|c| distance(p, c)).fold(f64::INFINITY, f64::min)).collect();
+        centres.push(points[weighted(&far, rng)].clone());
+    }
+    let mut members = assign(&points, &centres);
+    for _ in 0..10 {
+        for (k, centre) in centres.iter_mut().enumerate() {
+            let own: Vec<&Vec<f64>> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &points[s]).collect();
+            if !own.is_empty() {
+                for (i, c) in centre.iter_mut().enumerate() {
+                    *c = own.iter().map(|p| p[i]).sum::<f64>() / own.len() as f64;
+                }
+            }
+        }
+        members = assign(&points, &centres);
+    }
+    let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
+    for k in 0..components_len {
+        let own: Vec<&[f64]> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &*lambda[s]).collect();
+        let own = if own.is_empty() { vec![&*lambda[rng.random_range(0..lambda.len())]] } else { own };
+        moments(&own, settings.start.scale, &mut start);
+    }
+    start
+}
+
+/// The location, scales and covariance of a cluster of λ.
+fn moments(own: &[&[f64]], floor: f64, start: &mut Start) {
+    let n = own[0].len();
+    let count = own.len() as f64;
+    let mean: Vec<f64> = (0..n).map(|i| own.iter().map(|l| l[i]).sum::<f64>() / count).collect();
+    let moment = |i: usize, j: usize| own.iter().map(|l| (l[i] - mean[i]) * (l[j] - mean[j])).sum::<f64>() / count;
+    // The chains' spread holds the likelihood's own too, and the tempering's; half of it is nearer to λ's.
+    let half = |i: usize, j: usize| 0.5 * moment(i, j) + if i == j { 0.5 * floor * floor } else { 0.0 };
+    start.scales.push((0..n).map(|i| half(i, i).sqrt()).collect());
+    start.covariances.push((n <= COVARIANCE_MAX).then(|| (0..n * n).map(|e| half(e / n, e % n)).collect()));
+    start.locations.push(mean);
+}
+
+/// Each chain as a point in which distances mean something: square roots of counts, logs of positive numbers.
+fn flatten(chains: &Batch, likelihood: &dyn Likelihood) -> Vec<Vec<f64>> {
+    let scale = |support: Support, z: f64| match support {
+        Support::Counts => (z + 0.375).sqrt(),
+        Support::Positive => z.ln(),
+        Support::Integers { lower, upper } => (z - lower) / (upper - lower).max(1.0),
+        _ => z,
+    };
+    (0..chains.draws_len())
+        .map(|s| (0..chains.columns_len()).map(|i| scale(likelihood.support(i), chains.get(i, s))).collect())
+        .collect()
+}
+
+/// The λ of a likelihood centred at each chain.
+fn lambdas(chains: &Batch, likelihood: &dyn Likelihood) -> Vec<Vec<f64>> {
+    (0..chains.draws_len())
+        .map(|s| {
+            let mut lambda = vec![0.0; likelihood.lambda_len()];
+            for i in 0..chains.columns_len() {
+                likelihood.start_at(i, chains.get(i, s), &mut lambda[likelihood.lambda_range(i)]);
+            }
+            lambda
+        })
+        .collect()
+}
+
+fn distance(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).powi(2)).sum()
+}
+
+fn assign(points: &[Vec<f64>], centres: &[Vec<f64>]) -> Vec<usize> {
+    let nearest = |p: &Vec<f64>| {
+        (0..centres.len()).min_by(|&a, &b| distance(p, &centres[a]).total_cmp(&distance(p, &centres[b]))).unwrap_or(0)
+    };
+    points.iter().map(nearest).collect()
+}
+
+/// An index drawn with probability proportional to its weight; any, where all weights are zero.
+fn weighted(weights: &[f64], rng: &mut Stream) -> usize {
+    let total: f64 = weights.iter().sum();
+    if !(total > 0.0) {
+        return rng.random_range(0..weights.len());
+    }
+    let mut left = rng.random::<f64>() * total;
+    for (i, w) in weights.iter().enumerate() {
+        left -= w;
+        if left < 0.0 {
+            return i;
+        }
+    }
+    weights.len() - 1
+}

@@ -1,0 +1,211 @@
+//! A whole gradient step: every component, cut into blocks of draws that any number of threads may share.
+//!
+//! The blocks and their random streams depend on the settings alone, and their results are added in order, so the numbers
+//! are the same at any thread count.
+
+use super::{GradientSettings, Pass, Plan, plan};
+use crate::error::{Error, Result};
+use crate::model::{Model, describe};
+use crate::variational::Variational;
+use hyperprior_math::random::{Stream, stream};
+use hyperprior_math::vector::add_scaled;
+use rayon::prelude::*;
+
+/// Draws per block: two vectors of eight, small enough that a few dozen draws keep several threads busy.
+const BLOCK: usize = 16;
+
+/// A stochastic estimate of the bound, as a gradient step leaves it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Estimate {
+    /// The mean integrand.
+    pub elbo: f64,
+    /// How many draws were dropped because their integrand was not finite.
+    pub dropped: usize,
+    /// How many draws there were.
+    pub drawn: usize,
+}
+
+#[derive(Debug)]
+struct Block {
+    component: usize,
+    first_draw: usize,
+    pass: Pass,
+    streams: Vec<Stream>,
+    weight: Vec<f64>,
+    d_theta: Vec<f64>,
+    d_phi: Vec<f64>,
+    sum: f64,
+    dropped: usize,
+    failure: Option<Error>,
+}
+
+/// The working memory of gradient steps.
+#[derive(Debug)]
+pub struct GradientEngine {
+    settings: GradientSettings,
+    plans: Vec<Plan>,
+    blocks: Vec<Block>,
+    log_pi: Vec<f64>,
+    values: Vec<f64>,
+    dropped: Vec<usize>,
+}
+
+impl GradientEngine {
+    /// For this model and variational model.
+    ///
+    /// # Errors
+    /// What [`GradientSettings::check`], [`Variational::check`] and [`plan`] say.
+    pub fn new(model: &dyn Model, q: &Variational, settings: &GradientSettings) -> Result<Self> {
+        settings.check()?;
+        q.check(model)?;
+        let plans = plan(model, q, settings)?;
+        // A block holds whole groups, and whole pairs of groups where noises come in pairs.
+        let unit = settings.replicates * if settings.antithetic { 2 } else { 1 };
+        let block_len = BLOCK.div_ceil(unit) * unit;
+        let components_len = q.prior().components_len();
+        let mut blocks = Vec::new();
+        for component in 0..components_len {
+            for first_draw in (0..settings.draws).step_by(block_len) {
+                let len = block_len.min(settings.draws - first_draw);
+                blocks.push(Block {
+                    component,
+                    first_draw,
+                    pass: Pass::default(),
+                    streams: vec![stream(0, 0, 0, 0); len],
+                    weight: vec![0.0; len],
+                    d_theta: vec![0.0; q.theta_len()],
+                    d_phi: vec![0.0; q.phi_len()],
+                    sum: 0.0,
+                    dropped: 0,
+                    failure: None,
+                });
+            }
+        }
+        Ok(Self {
+            settings: settings.clone(),
+            plans,
+            blocks,
+            log_pi: vec![0.0; components_len],
+            values: vec![0.0; components_len],
+            dropped: vec![0; components_len],
+        })
+    }
+
+    /// What is done for each latent.
+    pub fn plans(&self) -> &[Plan] {
+        &self.plans
+    }
+
+    /// Estimates the bound and writes its gradient along θ and φ.
+    ///
+    /// # Errors
+    /// What the model returns, and [`Error::NotFinite`] where no draw is finite.
+    pub fn step(
+        &mut self,
+        model: &dyn Model,
+        q: &Variational,
+        (seed, step): (u64, u64),
+        (theta, phi): (&[f64], &[f64]),
+        (d_theta, d_phi): (&mut [f64], &mut [f64]),
+    ) -> Result<Estimate> {
+        q.prior().log_weights(theta, &mut self.log_pi);
+        let (settings, plans, log_pi) = (&self.settings, &self.plans, &self.log_pi);
+        let run = |block: &mut Block| {
+            block.failure = block.run(model, q, (seed, step), (theta, phi), plans, settings, log_pi).err();
+        };
+        if rayon::current_num_threads() == 1 || self.blocks.len() == 1 {
+            self.blocks.iter_mut().for_each(run);
+        } else {
+            self.blocks.par_iter_mut().for_each(run);
+        }
+        if let Some(failure) = self.blocks.iter_mut().find_map(|b| b.failure.take()) {
+            return Err(failure);
+        }
+        self.dropped.fill(0);
+        self.values.fill(0.0);
+        for block in &self.blocks {
+            self.dropped[block.component] += block.dropped;
+            self.values[block.component] += block.sum;
+        }
+        let (drawn, dropped) = (self.settings.draws * self.values.len(), self.dropped.iter().sum());
+        if dropped == drawn {
+            return Err(self.not_finite(model, step));
+        }
+        let mut worst = f64::INFINITY;
+        for (value, dropped) in self.values.iter_mut().zip(&self.dropped) {
+            *value /= (self.settings.draws - dropped) as f64;
+            worst = if *value < worst { *value } else { worst };
+        }
+        d_theta.fill(0.0);
+        d_phi.fill(0.0);
+        for block in &self.blocks {
+            let kept = self.settings.draws - self.dropped[block.component];
+            if kept > 0 {
+                // Each component's kept draws stand for all of it.
+                let scale = self.settings.draws as f64 / kept as f64;
+                add_scaled(scale, &block.d_theta, d_theta);
+                add_scaled(scale, &block.d_phi, d_phi);
+            }
+        }
+        for value in &mut self.values {
+            // A component none of whose draws is possible is worth less than any other.
+            if !value.is_finite() {
+                *value = worst - 10.0;
+            }
+        }
+        q.prior().weights_pullback(theta, &self.values, d_theta);
+        let elbo = self.log_pi.iter().zip(&self.values).map(|(p, v)| p.exp() * v).sum();
+        Ok(Estimate { elbo, dropped, drawn })
+    }
+
+    /// The error that says which draw was not finite, and why a step cannot be taken.
+    pub fn not_finite(&self, model: &dyn Model, step: u64) -> Error {
+        let example = self.blocks.iter().find_map(|b| {
+            let s = b.pass.integrand.iter().position(|f| !f.is_finite())?;
+            Some(describe(model, &b.pass.draws.z, s, b.pass.log_p[s]))
+        });
+        Error::NotFinite {
+            step,
+            dropped: self.blocks.iter().map(|b| b.dropped).sum(),
+            drawn: self.blocks.iter().map(|b| b.weight.len()).sum(),
+            example: example.unwrap_or_default(),
+        }
+    }
+}
+
+impl Block {
+    fn run(
+        &mut self,
+        model: &dyn Model,
+        q: &Variational,
+        (seed, step): (u64, u64),
+        (theta, phi): (&[f64], &[f64]),
+        plans: &[Plan],
+        settings: &GradientSettings,
+        log_pi: &[f64],
+    ) -> Result<()> {
+        for (s, rng) in self.streams.iter_mut().enumerate() {
+            *rng = stream(seed, step, self.component as u64, (self.first_draw + s) as u64);
+        }
+        self.pass.draw(q, theta, self.component, &mut self.streams, settings.replicates, settings.antithetic);
+        self.pass.forward(model, q, theta, phi)?;
+        let share = log_pi[self.component].exp() / settings.draws as f64;
+        (self.sum, self.dropped) = (0.0, 0);
+        for (w, f) in self.weight.iter_mut().zip(&self.pass.integrand) {
+            if f.is_finite() {
+                *w = share;
+                self.sum += f;
+            } else {
+                *w = 0.0;
+                self.dropped += 1;
+            }
+        }
+        self.d_theta.fill(0.0);
+        self.d_phi.fill(0.0);
+        if self.dropped == self.weight.len() {
+            return Ok(());
+        }
+        let (d_theta, d_phi) = (&mut self.d_theta, &mut self.d_phi);
+        self.pass.backward(model, q, theta, phi, plans, settings, &self.weight, d_theta, d_phi)
+    }
+}

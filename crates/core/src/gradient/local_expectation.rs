@@ -1,0 +1,131 @@
+//! Local expectation: ∇_λi E[f] = E_{z_−i}[Σ_v q(v | λ_i) V_i(v) f_i(v, z_−i)], the sum over z_i's own values taken exactly.
+//!
+//! f_i = log p_i + r_i − log q_i. A countable support is cut where less than 1e-14 of the probability is left out. Since
+//! Σ_v q(v) V_i(v) = 0, the signal is centred first, which makes what is cut off smaller still.
+
+use super::pass::{Pass, covered_by};
+use super::{GradientSettings, Plan};
+use crate::error::Result;
+use crate::model::Model;
+use crate::recursive::Surroundings;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::vector;
+
+/// What an impossible value is worth beside the best possible one: e^−700, the least a double can hold. An infinite signal
+/// would leave no direction to go.
+const IMPOSSIBLE: f64 = 700.0;
+
+/// What was done for a latent.
+pub(super) const NOTHING: f64 = 0.0;
+pub(super) const WITHOUT_RECURSION: f64 = 1.0;
+pub(super) const ALL: f64 = 2.0;
+
+/// Adds the local expectation of every latent that is planned so. Says for each latent what was done; the rest is left for
+/// the score.
+pub(super) fn add(
+    pass: &mut Pass,
+    model: &dyn Model,
+    q: &Variational,
+    at: Surroundings,
+    plans: &[Plan],
+    settings: &GradientSettings,
+    weight: &[f64],
+) -> Result<Vec<f64>> {
+    let mut done = pass.scratch.take(plans.len());
+    let Some(conditionals) = model.conditionals() else { return Ok(done) };
+    let draws_len = weight.len();
+    let with_recursion = q.recursive().is_local() || settings.sum_joint_recursion;
+    for i in 0..plans.len() {
+        if plans[i] != Plan::LocalExpectation {
+            continue;
+        }
+        let Some((low, high)) = q.likelihood().window(i, &pass.draws.lambda) else { continue };
+        let values_len = (high - low) + 1.0;
+        if !(values_len <= settings.window_max as f64) {
+            continue;
+        }
+        let values_len = values_len as usize;
+        let mut values = pass.scratch.take(values_len);
+        for (v, value) in values.iter_mut().enumerate() {
+            *value = low + v as f64;
+        }
+        let mut signal = pass.scratch.take_batch(values_len, draws_len);
+        if settings.terms.likelihood {
+            conditionals.log_conditional(i, &pass.draws.z, &values, &mut signal)?;
+        }
+        if with_recursion && settings.terms.recursion {
+            let mut r = pass.scratch.take_batch(values_len, draws_len);
+            let x = covered_by(q, &pass.draws);
+            q.recursive().conditional(at, i, x, &pass.draws.z, &values, &mut r, &pass.cache, &mut pass.scratch);
+            vector::add_scaled(1.0, r.as_slice(), signal.as_mut_slice());
+            pass.scratch.give_batch(r);
+        }
+        add_one(pass, q, i, &values, &mut signal, settings.terms.likelihood, weight);
+        pass.scratch.give_batch(signal);
+        pass.scratch.give(values);
+        done[i] = if with_recursion { ALL } else { WITHOUT_RECURSION };
+    }
+    Ok(done)
+}
+
+/// d_lambda += weight · Σ_v q(v) V(v) (signal(v) − log q(v)).
+fn add_one(
+    pass: &mut Pass,
+    q: &Variational,
+    i: usize,
+    values: &[f64],
+    signal: &mut Batch,
+    with_log_q: bool,
+    weight: &[f64],
+) {
+    let draws_len = weight.len();
+    let mut z_i = pass.scratch.take(draws_len);
+    let mut probability = pass.scratch.take_batch(values.len(), draws_len);
+    let mut best = pass.scratch.take(draws_len);
+    let mut mean = pass.scratch.take(draws_len);
+    best.fill(f64::NEG_INFINITY);
+    for (v, value) in values.iter().enumerate() {
+        z_i.fill(*value);
+        let log_q = probability.column_mut(v);
+        q.likelihood().log_density_of(i, &pass.draws.lambda, &z_i, log_q);
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            if with_log_q {
+                column[s] -= log_q[s];
+            }
+            // A value outside the family's support has no probability and no say.
+            if column[s].is_finite() && log_q[s] > f64::NEG_INFINITY {
+                best[s] = best[s].max(column[s]);
+            }
+        }
+    }
+    for (v, _) in values.iter().enumerate() {
+        let log_q = probability.column_mut(v);
+        for s in 0..draws_len {
+            log_q[s] = log_q[s].exp();
+        }
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            if !(column[s] > best[s] - IMPOSSIBLE) {
+                column[s] = best[s] - IMPOSSIBLE;
+            }
+            if probability.get(v, s) > 0.0 {
+                mean[s] += probability.get(v, s) * column[s];
+            }
+        }
+    }
+    for (v, value) in values.iter().enumerate() {
+        z_i.fill(*value);
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            let p = probability.get(v, s);
+            column[s] = if weight[s] == 0.0 || p == 0.0 { 0.0 } else { weight[s] * p * (column[s] - mean[s]) };
+        }
+        q.likelihood().score(i, &pass.draws.lambda, &z_i, signal.column(v), &mut pass.d_lambda);
+    }
+    for buffer in [mean, best, z_i] {
+        pass.scratch.give(buffer);
+    }
+    pass.scratch.give_batch(probability);
+}

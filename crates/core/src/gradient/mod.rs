@@ -1,0 +1,145 @@
+//! The stochastic gradient of the hierarchical ELBO.
+//!
+//! `eq:first-gradient`, for λ = λ(ε; θ):
+//!
+//! ∇_θ = E[∇_θλ ∇_λ L_MF(λ)] + E[∇_θλ ∇_λ (log r − log q(λ))] + E[∇_θλ Σ_i V_i r_i], V_i = ∇_λ log q(z_i | λ_i).
+//!
+//! Terms one and three ask for the derivative of an expectation over z: by the score with local signals and a leave-one-out
+//! baseline ([`score`](self)), by local expectation, or along the draw itself where it is differentiable. Term two is the
+//! ordinary derivative of densities; on the noise it vanishes. `eq:r-grad`: ∇_φ = E[∇_φ log r].
+
+mod engine;
+mod local_expectation;
+mod pass;
+mod score;
+
+pub use engine::{Estimate, GradientEngine};
+pub use pass::{Draws, Pass};
+
+use crate::error::{Error, Result};
+use crate::likelihood::Kind;
+use crate::model::Model;
+use crate::variational::Variational;
+use serde::{Deserialize, Serialize};
+
+/// How the derivative of an expectation over a discrete latent is estimated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// Local expectation where the model has conditionals, else the score.
+    #[default]
+    Automatic,
+    /// The score function with local learning signals and a leave-one-out baseline.
+    Score,
+    /// The sum over the latent's own values, everything else as drawn.
+    LocalExpectation,
+}
+
+/// How a gradient is estimated.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct GradientSettings {
+    /// Draws of z per component and step.
+    pub draws: usize,
+    /// How many of those draws share one λ: the group within which a draw is compared with the others.
+    pub replicates: usize,
+    /// Whether noises come in pairs ±ε.
+    pub antithetic: bool,
+    /// The estimator for discrete latents.
+    pub estimator: Estimator,
+    /// Whether the score's signal is compared with the other draws' (leave-one-out).
+    pub baseline: bool,
+    /// The most values a local expectation sums over; wider windows fall back to the score.
+    pub window_max: usize,
+    /// Whether a recursive approximation that does not split by latent is summed over too, at the cost of solving it anew
+    /// for every value; if not, its part is estimated by the score.
+    pub sum_joint_recursion: bool,
+    /// Which terms of `eq:first-gradient` are taken; all but in tests.
+    pub terms: Terms,
+}
+
+impl Default for GradientSettings {
+    fn default() -> Self {
+        Self {
+            draws: 32,
+            replicates: 4,
+            antithetic: true,
+            estimator: Estimator::Automatic,
+            baseline: true,
+            window_max: 1024,
+            sum_joint_recursion: false,
+            terms: Terms::default(),
+        }
+    }
+}
+
+impl GradientSettings {
+    /// Whether every field has a meaning.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        let bad = |field, value: usize, reason| Err(Error::BadSetting { field, value: value.to_string(), reason });
+        if self.draws == 0 {
+            return bad("draws", self.draws, "at least one draw is needed");
+        }
+        if self.replicates == 0 || !self.draws.is_multiple_of(self.replicates) {
+            return bad("replicates", self.replicates, "it must be at least 1 and divide `draws`");
+        }
+        if self.window_max == 0 {
+            return bad("window_max", self.window_max, "at least one value is needed");
+        }
+        Ok(())
+    }
+}
+
+/// Which terms of `eq:first-gradient` to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// E[∇_θλ ∇_λ L_MF(λ)].
+    pub likelihood: bool,
+    /// E[∇_θλ ∇_λ (log r − log q(λ))].
+    pub densities: bool,
+    /// E[∇_θλ Σ_i V_i r_i].
+    pub recursion: bool,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self { likelihood: true, densities: true, recursion: true }
+    }
+}
+
+/// What is done for one latent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plan {
+    /// The score with a local signal.
+    Score,
+    /// The sum over its values.
+    LocalExpectation,
+    /// The derivative along the draw.
+    Path,
+}
+
+/// The plan for every latent.
+///
+/// # Errors
+/// [`Error::Mismatch`] where local expectation is asked of a model without conditionals.
+pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSettings) -> Result<Vec<Plan>> {
+    (0..model.latents().len())
+        .map(|i| {
+            if variational.likelihood().kind(i) != Kind::Sampled {
+                return Ok(Plan::Path);
+            }
+            match (settings.estimator, model.conditionals().is_some()) {
+                (Estimator::Score, _) | (Estimator::Automatic, false) => Ok(Plan::Score),
+                (_, true) => Ok(Plan::LocalExpectation),
+                (Estimator::LocalExpectation, false) => Err(Error::Mismatch {
+                    first: "local expectation".to_owned(),
+                    second: "the model".to_owned(),
+                    reason: "it has no conditionals; give it some, or use the score estimator".to_owned(),
+                }),
+            }
+        })
+        .collect()
+}

@@ -1,0 +1,222 @@
+//! One batch of draws, forward to the hierarchical integrand and back to the gradient.
+
+use super::{GradientSettings, Plan, local_expectation, score};
+use crate::error::Result;
+use crate::likelihood::Kind;
+use crate::model::Model;
+use crate::prior::Density;
+use crate::recursive::{Cache, Space, log_standard_normal};
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Stream, standard_normals};
+use hyperprior_math::scratch::Scratch;
+use hyperprior_math::vector::add_scaled;
+
+/// The draws of a batch, all from one component of the prior.
+#[derive(Debug, Default)]
+pub struct Draws {
+    /// The prior's component.
+    pub component: usize,
+    /// The noise.
+    pub eps: Batch,
+    /// The variational parameters.
+    pub lambda: Batch,
+    /// The latents.
+    pub z: Batch,
+}
+
+/// A batch's working memory: everything that a draw needs on its way to the bound and back, kept between steps.
+#[derive(Debug, Default)]
+pub struct Pass {
+    /// The draws.
+    pub draws: Draws,
+    /// log p(x, z).
+    pub log_p: Vec<f64>,
+    /// log q(z_i | λ_i), a column per latent.
+    pub log_q: Batch,
+    /// log r(λ | z), or log r(k, ε | z).
+    pub log_r: Vec<f64>,
+    /// log q(λ), or log π_k + log s(ε).
+    pub log_prior: Vec<f64>,
+    /// The hierarchical integrand, log p + log r − log q(z | λ) − log q(λ).
+    pub integrand: Vec<f64>,
+    pub(super) locals: Batch,
+    pub(super) d_lambda: Batch,
+    pub(super) d_z: Batch,
+    d_x: Batch,
+    pub(super) cache: Cache,
+    pub(super) scratch: Scratch,
+}
+
+impl Pass {
+    /// Draws (ε, λ, z) from component `k`; `replicates` neighbouring draws share ε, and with `antithetic` every second such
+    /// group has the noise of the one before it with its sign changed.
+    pub fn draw(
+        &mut self,
+        q: &Variational,
+        theta: &[f64],
+        k: usize,
+        streams: &mut [Stream],
+        replicates: usize,
+        antithetic: bool,
+    ) {
+        let draws_len = streams.len();
+        self.draws.eps.reshape(q.prior().noise_len(), draws_len);
+        standard_normals(streams, &mut self.draws.eps);
+        for column in self.draws.eps.as_mut_slice().chunks_exact_mut(draws_len) {
+            for s in 0..draws_len {
+                let group = s / replicates;
+                let sign = if antithetic && group % 2 == 1 { -1.0 } else { 1.0 };
+                let leader = if antithetic { (group - group % 2) * replicates } else { group * replicates };
+                column[s] = if s == leader { column[s] } else { sign * column[leader] };
+            }
+        }
+        self.place(q, theta, k);
+        self.draws.z.reshape(q.likelihood().latents_len(), draws_len);
+        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z);
+    }
+
+    /// Takes given noise and latents instead of drawing them: for exact checks, where they are enumerated.
+    pub fn set(&mut self, q: &Variational, theta: &[f64], k: usize, eps: &Batch, z: &Batch) {
+        self.draws.eps.copy_from(eps);
+        self.draws.z.copy_from(z);
+        self.place(q, theta, k);
+    }
+
+    /// λ from ε, and the prior's density.
+    fn place(&mut self, q: &Variational, theta: &[f64], k: usize) {
+        let draws_len = self.draws.eps.draws_len();
+        self.draws.component = k;
+        self.draws.lambda.reshape(q.prior().lambda_len(), draws_len);
+        self.log_prior.resize(draws_len, 0.0);
+        self.log_prior.fill(0.0);
+        let (eps, lambda) = (&self.draws.eps, &mut self.draws.lambda);
+        q.prior().transform(theta, k, eps, q.density(), lambda, &mut self.log_prior, &mut self.scratch);
+        if q.density() != Density::Whole {
+            let mut noise = self.scratch.take(draws_len);
+            log_standard_normal(eps, q.likelihood().point_mass_len(), &mut noise);
+            add_scaled(1.0, &noise, &mut self.log_prior);
+            self.scratch.give(noise);
+            let mut log_pi = self.scratch.take(q.prior().components_len());
+            q.prior().log_weights(theta, &mut log_pi);
+            for p in &mut self.log_prior {
+                *p += log_pi[k];
+            }
+            self.scratch.give(log_pi);
+        }
+    }
+
+    /// Everything up to the integrand (`eq:full-objective`). A draw that is impossible or undefined has an integrand that is
+    /// not finite.
+    ///
+    /// # Errors
+    /// As [`Model::log_joint`].
+    pub fn forward(&mut self, model: &dyn Model, q: &Variational, theta: &[f64], phi: &[f64]) -> Result<()> {
+        let draws_len = self.draws.z.draws_len();
+        self.log_p.resize(draws_len, 0.0);
+        self.log_r.resize(draws_len, 0.0);
+        self.integrand.resize(draws_len, 0.0);
+        self.log_q.reshape(q.likelihood().latents_len(), draws_len);
+        if needs_gradient(q)
+            && let Some(gradient) = model.gradient()
+        {
+            self.d_z.reset(q.likelihood().latents_len(), draws_len);
+            gradient.log_joint_gradient(&self.draws.z, &mut self.log_p, &mut self.d_z)?;
+        } else {
+            model.log_joint(&self.draws.z, &mut self.log_p)?;
+        }
+        q.likelihood().log_density(&self.draws.lambda, &self.draws.z, &mut self.log_q);
+        if q.has_recursion() {
+            let at = q.surroundings(theta, phi, self.draws.component);
+            let x = covered_by(q, &self.draws);
+            q.recursive().forward(at, x, &self.draws.z, &mut self.log_r, &mut self.cache, &mut self.scratch);
+        } else {
+            self.log_r.fill(0.0);
+        }
+        for (s, f) in self.integrand.iter_mut().enumerate() {
+            *f = self.log_p[s] + self.log_r[s] - self.log_prior[s];
+        }
+        for i in 0..self.log_q.columns_len() {
+            add_scaled(-1.0, self.log_q.column(i), &mut self.integrand);
+        }
+        for f in &mut self.integrand {
+            // +∞ is as undefined as NaN: a density that is infinite says that the model is improper there.
+            if *f == f64::INFINITY {
+                *f = f64::NAN;
+            }
+        }
+        Ok(())
+    }
+
+    /// d_theta and d_phi += the gradient of Σ_s weight\[s\] · integrand\[s\], in expectation over z. A weight of 0 drops the
+    /// draw.
+    ///
+    /// # Errors
+    /// As [`Model::log_joint`].
+    pub fn backward(
+        &mut self,
+        model: &dyn Model,
+        q: &Variational,
+        theta: &[f64],
+        phi: &[f64],
+        plans: &[Plan],
+        settings: &GradientSettings,
+        weight: &[f64],
+        d_theta: &mut [f64],
+        d_phi: &mut [f64],
+    ) -> Result<()> {
+        let draws_len = self.draws.z.draws_len();
+        let lambda_len = q.prior().lambda_len();
+        self.d_lambda.reset(lambda_len, draws_len);
+        if !needs_gradient(q) {
+            self.d_z.reset(q.likelihood().latents_len(), draws_len);
+        }
+        for i in 0..self.d_z.columns_len() {
+            for (d, w) in self.d_z.column_mut(i).iter_mut().zip(weight) {
+                *d = if *w == 0.0 { 0.0 } else { *d * w };
+            }
+        }
+        let at = q.surroundings(theta, phi, self.draws.component);
+        if q.has_recursion() {
+            let x = covered_by(q, &self.draws);
+            self.d_x.reset(x.columns_len(), draws_len);
+            let (z, d_x, d_z) = (&self.draws.z, &mut self.d_x, &mut self.d_z);
+            q.recursive().pullback(at, x, z, weight, d_x, d_z, d_phi, &self.cache, &mut self.scratch);
+            // On the noise, x does not move with θ.
+            if q.recursive().space() == Space::Lambda && settings.terms.densities {
+                add_scaled(1.0, self.d_x.as_slice(), self.d_lambda.as_mut_slice());
+            }
+        }
+        for (i, plan) in plans.iter().enumerate() {
+            if *plan == Plan::Path && settings.terms.likelihood {
+                let (lambda, z) = (&self.draws.lambda, self.draws.z.column(i));
+                let (d_z, d_lambda) = (self.d_z.column(i), &mut self.d_lambda);
+                q.likelihood().pathwise(i, lambda, z, d_z, weight, d_lambda, &mut self.scratch);
+            }
+        }
+        let summed = local_expectation::add(self, model, q, at, plans, settings, weight)?;
+        score::add(self, model, q, at, plans, &summed, settings, weight)?;
+        self.scratch.give(summed);
+        let mut d_log_q = self.scratch.take(draws_len);
+        if settings.terms.densities {
+            add_scaled(-1.0, weight, &mut d_log_q);
+        }
+        let (eps, lambda, k) = (&self.draws.eps, &self.draws.lambda, self.draws.component);
+        let (d_lambda, density) = (&self.d_lambda, q.density());
+        q.prior().pullback(theta, k, eps, density, lambda, d_lambda, &d_log_q, d_theta, &mut self.scratch);
+        self.scratch.give(d_log_q);
+        Ok(())
+    }
+}
+
+/// What r is a density of, for these draws.
+pub(super) fn covered_by<'a>(q: &Variational, draws: &'a Draws) -> &'a Batch {
+    match q.recursive().space() {
+        Space::Noise => &draws.eps,
+        Space::Lambda => &draws.lambda,
+    }
+}
+
+fn needs_gradient(q: &Variational) -> bool {
+    (0..q.likelihood().latents_len()).any(|i| q.likelihood().kind(i) != Kind::Sampled)
+}

@@ -1,0 +1,85 @@
+//! The score estimator with Rao-Blackwellised signals: E[V_i (log p_i + r_i − log q_i)] (`eq:grad-mf` and term three of
+//! `eq:first-gradient`), each draw's signal compared with those of the other draws (leave-one-out).
+
+use super::local_expectation::{ALL, NOTHING};
+use super::pass::{Pass, covered_by};
+use super::{GradientSettings, Plan};
+use crate::error::Result;
+use crate::model::Model;
+use crate::recursive::Surroundings;
+use crate::variational::Variational;
+
+/// Adds the score estimate for every latent that is planned so or that local expectation left over; `summed` says what it
+/// did.
+pub(super) fn add(
+    pass: &mut Pass,
+    model: &dyn Model,
+    q: &Variational,
+    at: Surroundings,
+    plans: &[Plan],
+    summed: &[f64],
+    settings: &GradientSettings,
+    weight: &[f64],
+) -> Result<()> {
+    let left = |i: usize| plans[i] != Plan::Path && summed[i] != ALL;
+    let full = |i: usize| left(i) && summed[i] == NOTHING;
+    if !(0..plans.len()).any(left) {
+        return Ok(());
+    }
+    let draws_len = weight.len();
+    let has_locals = match model.locals() {
+        Some(locals) if (0..plans.len()).any(full) => {
+            pass.locals.reshape(plans.len(), draws_len);
+            locals.log_local(&pass.draws.z, &mut pass.locals)?;
+            true
+        }
+        _ => false,
+    };
+    let mut signal = pass.scratch.take(draws_len);
+    let mut r = pass.scratch.take(draws_len);
+    for i in (0..plans.len()).filter(|&i| left(i)) {
+        signal.fill(0.0);
+        if full(i) && settings.terms.likelihood {
+            let log_p = if has_locals { pass.locals.column(i) } else { &pass.log_p };
+            let log_q = pass.log_q.column(i);
+            for s in 0..draws_len {
+                signal[s] = log_p[s] - log_q[s];
+            }
+        }
+        if settings.terms.recursion && q.has_recursion() {
+            let x = covered_by(q, &pass.draws);
+            q.recursive().local(at, i, x, &pass.draws.z, &mut r, &pass.cache);
+            for s in 0..draws_len {
+                signal[s] += r[s];
+            }
+        }
+        compare(&mut signal, weight, settings);
+        q.likelihood().score(i, &pass.draws.lambda, pass.draws.z.column(i), &signal, &mut pass.d_lambda);
+    }
+    pass.scratch.give(r);
+    pass.scratch.give(signal);
+    Ok(())
+}
+
+/// signal ← weight · (signal − the mean signal of the other draws of its group): the mean is independent of the draw, so
+/// nothing is lost in expectation. Draws of weight 0 are left out on both sides.
+fn compare(signal: &mut [f64], weight: &[f64], settings: &GradientSettings) {
+    // Draws that share λ make the best comparison; where each draw has its own λ, the whole batch does.
+    let group_len = if settings.replicates > 1 { settings.replicates } else { signal.len() };
+    for (signal, weight) in signal.chunks_mut(group_len).zip(weight.chunks(group_len)) {
+        let (mut sum, mut count) = (0.0, 0.0);
+        for (f, w) in signal.iter().zip(weight) {
+            if *w != 0.0 {
+                sum += f;
+                count += 1.0;
+            }
+        }
+        for (f, w) in signal.iter_mut().zip(weight) {
+            *f = match (*w != 0.0, settings.baseline && count > 1.0) {
+                (false, _) => 0.0,
+                (true, false) => w * *f,
+                (true, true) => w * (*f - (sum - *f) / (count - 1.0)),
+            };
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A person's own model, held against itself: do its capabilities say what its log joint says?
+
+use super::{Model, Support};
+use crate::error::{Error, Result};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::stream;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+/// What [`check`] looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CheckReport {
+    /// How many points had a finite log joint, of those tried.
+    pub finite: usize,
+    /// How many points were tried.
+    pub tried: usize,
+    /// Whether locals were there and agreed.
+    pub locals: bool,
+    /// Whether conditionals were there and agreed.
+    pub conditionals: bool,
+    /// Whether a gradient was there and agreed.
+    pub gradient: bool,
+}
+
+/// Checks a model at random points: the locality law for its locals, its conditionals against its log joint, its gradient
+/// against central differences.
+///
+/// # Errors
+/// [`Error::EmptyModel`], [`Error::NotFinite`] where no point has a finite density, and [`Error::Capability`] with the
+/// latent and both numbers where a capability disagrees.
+pub fn check(model: &dyn Model, seed: u64) -> Result<CheckReport> {
+    const POINTS: usize = 64;
+    let latents = model.latents();
+    if latents.is_empty() {
+        return Err(Error::EmptyModel);
+    }
+    let mut z = Batch::zeros(latents.len(), POINTS);
+    for s in 0..POINTS {
+        let mut rng = stream(seed, 0, 0, s as u64);
+        for i in 0..latents.len() {
+            z.set(i, s, random_value(latents.support(i), &mut rng));
+        }
+    }
+    let mut log_p = vec![0.0; POINTS];
+    model.log_joint(&z, &mut log_p)?;
+    let finite = log_p.iter().filter(|v| v.is_finite()).count();
+    if finite == 0 {
+        return Err(Error::NotFinite { step: 0, dropped: POINTS, drawn: POINTS, example: describe(model, &z, 0, log_p[0]) });
+    }
+    let mut report =
+        CheckReport { finite, tried: POINTS, locals: false, conditionals: false, gradient: model.gradient().is_some() };
+    for i in 0..latents.len() {
+        let mut moved = z.clone();
+        for s in 0..POINTS {
+            let mut rng = stream(seed, 1, i as u64, s as u64);
+            moved.set(i, s, random_value(latents.support(i), &mut rng));
+        }
+        let mut log_p_moved = vec![0.0; POINTS];
+        model.log_joint(&moved, &mut log_p_moved)?;
+        report.locals |= check_locals(model, i, (&z, &log_p), (&moved, &log_p_moved))?;
+        report.conditionals |= check_conditionals(model, i, (&z, &log_p), (&moved, &log_p_moved))?;
+    }
+    if report.gradient {
+        check_gradient(model, &z, &log_p)?;
+    }
+    Ok(report)
+}
+
+/// A draw that is not too far from anything: every support gets values that a model is likely to allow.
+fn random_value(support: Support, rng: &mut impl rand::Rng) -> f64 {
+    let normal: f64 = StandardNormal.sample(rng);
+    match support {
+        Support::Positive => normal.exp(),
+        Support::UnitInterval => 1.0 / (1.0 + normal.exp()),
+        Support::Integers { lower, upper } => {
+            let width = (upper - lower).min(1e9) as u64;
+            lower + rng.random_range(0..=width) as f64
+        }
+        Support::Counts => (1.5 + normal).exp().floor(),
+        _ => normal,
+    }
+}
+
+fn agree(a: f64, b: f64, tolerance: f64) -> bool {
+    (a - b).abs() <= tolerance * (1.0 + a.abs().max(b.abs()))
+}
+
+type Point<'a> = (&'a Batch, &'a [f64]);
+
+fn check_locals(model: &dyn Model, i: usize, from: Point, to: Point) -> Result<bool> {
+    let Some(locals) = model.locals() else { return Ok(false) };
+    let points = from.1.len();
+    let (mut a, mut b) = (Batch::zeros(from.0.columns_len(), points), Batch::zeros(from.0.columns_len(), points));
+    locals.log_local(from.0, &mut a)?;
+    locals.log_local(to.0, &mut b)?;
+    compare(model, "locals (locality law)", i, from, to, |s| b.get(i, s) - a.get(i, s))
+}
+
+fn check_conditionals(model: &dyn Model, i: usize, from: Point, to: Point) -> Result<bool> {
+    let Some(conditionals) = model.conditionals() else { return Ok(false) };
+    if !model.latents().support(i).is_discrete() {
+        return Ok(false);
+    }
+    let points = from.1.len();
+    let mut out = Batch::zeros(2, points);
+    for s in 0..points {
+        // Each draw has its own pair of values, so the batch is asked once per draw.
+        let values = [from.0.get(i, s), to.0.get(i, s)];
+        conditionals.log_conditional(i, from.0, &values, &mut out)?;
+        let difference = out.get(1, s) - out.get(0, s);
+        compare(model, "conditionals", i, (from.0, &from.1[s..=s]), (to.0, &to.1[s..=s]), |_| difference)?;
+    }
+    Ok(true)
+}
+
+/// Holds a capability's change against the change of the log joint, wherever both ends are finite.
+fn compare(
+    model: &dyn Model,
+    capability: &'static str,
+    i: usize,
+    from: Point,
+    to: Point,
+    change: impl Fn(usize) -> f64,
+) -> Result<bool> {
+    for s in 0..from.1.len() {
+        let expected = to.1[s] - from.1[s];
+        let found = change(s);
+        if expected.is_finite() && !agree(found, expected, 1e-8 * (1.0 + from.1[s].abs())) {
+            return Err(Error::Capability { capability, latent: model.latents().name(i), found, expected });
+        }
+    }
+    Ok(true)
+}
+
+fn check_gradient(model: &dyn Model, z: &Batch, log_p: &[f64]) -> Result<()> {
+    let Some(gradient) = model.gradient() else { return Ok(()) };
+    let points = log_p.len();
+    let mut value = vec![0.0; points];
+    let mut d_z = Batch::zeros(z.columns_len(), points);
+    gradient.log_joint_gradient(z, &mut value, &mut d_z)?;
+    let (mut up, mut down) = (vec![0.0; points], vec![0.0; points]);
+    for i in (0..z.columns_len()).filter(|&i| !model.latents().support(i).is_discrete()) {
+        let mut moved = z.clone();
+        let steps: Vec<f64> = z.column(i).iter().map(|v| 1e-5 * v.abs().clamp(1e-3, 1e3)).collect();
+        for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
+            *m += h;
+        }
+        model.log_joint(&moved, &mut up)?;
+        for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
+            *m -= 2.0 * h;
+        }
+        model.log_joint(&moved, &mut down)?;
+        for s in 0..points {
+            let expected = (up[s] - down[s]) / (2.0 * steps[s]);
+            let rounding = 1e-10 * (1.0 + log_p[s].abs()) / steps[s] * 1e-3;
+            if expected.is_finite() && !agree(d_z.get(i, s), expected, 1e-4 + rounding) {
+                let latent = model.latents().name(i);
+                return Err(Error::Capability { capability: "gradient", latent, found: d_z.get(i, s), expected });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A draw in words, for messages: the first few latents with their values, and the log density.
+pub(crate) fn describe(model: &dyn Model, z: &Batch, s: usize, log_p: f64) -> String {
+    let latents = model.latents();
+    let shown = latents.len().min(6);
+    let mut words: Vec<String> = (0..shown).map(|i| format!("{} = {:.4}", latents.name(i), z.get(i, s))).collect();
+    if shown < latents.len() {
+        words.push("…".to_owned());
+    }
+    format!("{} gives {log_p}", words.join(", "))
+}

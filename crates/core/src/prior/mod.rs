@@ -1,0 +1,143 @@
+//! The variational prior q(λ; θ): what makes the latent variables depend on each other.
+//!
+//! A prior transforms noise that it is handed into λ; nothing is drawn inside a density. `eq:mixed-mf`:
+//! q(z; θ) = ∫ q(λ; θ) Π_i q(z_i | λ_i) dλ.
+
+mod delta;
+mod gaussian;
+mod mixture;
+mod planar;
+
+pub use delta::Delta;
+pub use gaussian::{Covariance, Gaussian};
+pub use mixture::Mixture;
+pub use planar::PlanarFlow;
+
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+use hyperprior_math::scratch::Scratch;
+
+/// Which density of λ a transformation should report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Density {
+    /// None: the recursive approximation is on the noise, where the Jacobian cancels.
+    Unneeded,
+    /// log q(λ), components summed out.
+    Whole,
+    /// log q(λ_1..n | k): the point masses' parameters within the component, when the recursive approximation is on the
+    /// noise of the others.
+    Leading(usize),
+}
+
+/// Where a fit starts: a few points in λ, and how they are spread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    /// One location per component; short lists are repeated.
+    pub locations: Vec<Vec<f64>>,
+    /// The standard deviation around each location, one per λ, for each component.
+    pub scales: Vec<Vec<f64>>,
+    /// The covariance of λ for each component, row by row, where it is known (small λ only).
+    pub covariances: Vec<Option<Vec<f64>>>,
+}
+
+impl Start {
+    /// Every component at `location`, all scales alike.
+    pub fn at(location: Vec<f64>, scale: f64) -> Self {
+        let len = location.len();
+        Self { locations: vec![location], scales: vec![vec![scale; len]], covariances: vec![None] }
+    }
+}
+
+/// q(λ; θ) over a batch of draws.
+///
+/// A mixture is *stratified*: the caller evaluates every component and weighs them, so that the weights are learned without
+/// a score term. All other priors have one component.
+///
+/// Cost is for one draw; d is the length of λ.
+pub trait Prior: std::fmt::Debug + Send + Sync {
+    /// A short name with its sizes, such as `mixture of 3 gaussians (full)`.
+    fn name(&self) -> String;
+
+    /// How many parameters λ has.
+    fn lambda_len(&self) -> usize;
+
+    /// How many standard normals a draw needs.
+    fn noise_len(&self) -> usize {
+        self.lambda_len()
+    }
+
+    /// The length of θ.
+    fn parameters_len(&self) -> usize;
+
+    /// How many components there are to stratify over.
+    fn components_len(&self) -> usize {
+        1
+    }
+
+    /// out\[k\] = log π_k.
+    fn log_weights(&self, theta: &[f64], out: &mut [f64]) {
+        let _ = theta;
+        out.fill(0.0);
+    }
+
+    /// d_theta += the gradient of Σ_k π_k values\[k\] along the weights alone: π_k (values\[k\] − Σ_j π_j values\[j\]).
+    fn weights_pullback(&self, theta: &[f64], values: &[f64], d_theta: &mut [f64]) {
+        let _ = (theta, values, d_theta);
+    }
+
+    /// d_theta += Σ_k counts\[k\] · ∂ log π_k/∂θ: for a bound in which log π_k itself appears.
+    fn log_weights_pullback(&self, theta: &[f64], counts: &[f64], d_theta: &mut [f64]) {
+        let _ = (theta, counts, d_theta);
+    }
+
+    /// Whether [`Density::Leading`] is available.
+    fn has_leading_density(&self) -> bool {
+        false
+    }
+
+    /// λ = λ(ε; θ) for component `k`, and log_q\[s\] as `density` asks.
+    fn transform(
+        &self,
+        theta: &[f64],
+        k: usize,
+        eps: &Batch,
+        density: Density,
+        lambda: &mut Batch,
+        log_q: &mut [f64],
+        scratch: &mut Scratch,
+    );
+
+    /// d_theta += the total derivative along θ at fixed ε, given the cotangents of λ and of log_q.
+    fn pullback(
+        &self,
+        theta: &[f64],
+        k: usize,
+        eps: &Batch,
+        density: Density,
+        lambda: &Batch,
+        d_lambda: &Batch,
+        d_log_q: &[f64],
+        d_theta: &mut [f64],
+        scratch: &mut Scratch,
+    );
+
+    /// out\[s\] = log q(λ_s; θ) at any λ, components summed out.
+    fn log_density(&self, theta: &[f64], lambda: &Batch, out: &mut [f64], scratch: &mut Scratch);
+
+    /// The prior's Gaussian components, where that is what it is made of.
+    fn gaussians(&self) -> Option<&dyn Gaussians> {
+        None
+    }
+
+    /// Writes a θ that starts where `start` says.
+    fn initialize(&self, start: &Start, rng: &mut Stream, theta: &mut [f64]);
+}
+
+/// A prior made of Gaussians N(μ_k, L_k L_kᵀ).
+pub trait Gaussians {
+    /// Whether the scales are diagonal.
+    fn is_diagonal(&self) -> bool;
+
+    /// Writes μ_k and the packed lower triangle L_k.
+    fn component(&self, theta: &[f64], k: usize, mean: &mut [f64], scale: &mut [f64]);
+}

@@ -1,0 +1,572 @@
+//! The inverse flow: r is a factorised Gaussian seen through planar layers whose inverse has the parametric form.
+//!
+//! `eq:r-base-dist`: r(λ₀ | z) = Π_j N(λ₀_j; a_j + b_j·t(z_i), exp(e_j + f_j·t(z_i))²), λ₀ = g₁⁻¹ ∘ … ∘ g_K⁻¹(λ), and
+//! log r(λ | z) = log r(λ₀ | z) + Σ_k log|det ∂g_k⁻¹/∂λ_k|. Here t(z_i) are a few functions of the latent whose parameter j
+//! is, so every z_i sits in terms of its own: the locality that keeps the gradient's variance low. O(Kd).
+//!
+//! A flow of length 0 is the *factorised* approximation. On the noise of a mixture every component has its own flow and
+//! base, and r(k | z) = softmax_k(c_k + Σ_i a_ki·t(z_i)).
+
+use super::features::Features;
+use super::same_as_prior::{HALF_LN_2_PI, pick};
+use super::{Cache, Recursive, Space, Surroundings};
+use crate::likelihood::{Kind, Likelihood};
+use crate::prior::Start;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::flow::Planar;
+use hyperprior_math::random::Stream;
+use hyperprior_math::scratch::Scratch;
+use hyperprior_math::simd::{self, LANES, Simd, load, prelude::*, splat, store};
+use hyperprior_math::special::log_sum_exp;
+use hyperprior_math::vector::{add_scaled, dot, log_sum_exp_columns};
+use rand_distr::{Distribution, StandardNormal};
+use std::ops::Range;
+
+/// Up to how many point-mass parameters the base's means depend on; beyond, they are left out to keep the cost O(Kd).
+const CONDITION_MAX: usize = 32;
+
+/// A latent that r covers.
+#[derive(Clone, Debug)]
+struct Covered {
+    latent: usize,
+    /// Its parameters, counted from the first covered one.
+    coordinates: Range<usize>,
+    features: Features,
+    /// Where its features are among all features.
+    first_feature: usize,
+    /// Where its coordinates' base parameters start.
+    first_parameter: usize,
+    is_pathwise: bool,
+}
+
+/// The inverse flow over a factorised base; φ is, per component, the layers' parameters and then each coordinate's
+/// a, b, e, f and weights on the point masses' parameters; last, the logits of r(k | z).
+#[derive(Clone, Debug)]
+pub struct InverseFlow {
+    flow: Planar,
+    space: Space,
+    components_len: usize,
+    /// How many leading coordinates are given, and how many of them the means look at.
+    given: usize,
+    condition_len: usize,
+    covered: Vec<Covered>,
+    /// For each latent, its place in `covered`.
+    by_latent: Vec<Option<usize>>,
+    features_len: usize,
+    base_len: usize,
+}
+
+/// The batches of the cache, by what they hold.
+mod held {
+    /// λ₀.
+    pub const BASE: usize = 0;
+    /// The layers' tanh.
+    pub const TANH: usize = 1;
+    /// t(z), all latents'.
+    pub const FEATURES: usize = 2;
+    /// The logits of r(k | z), and their log sum.
+    pub const LOGITS: usize = 3;
+    /// Each covered latent's base term.
+    pub const TERMS: usize = 4;
+    pub const LEN: usize = 5;
+}
+
+impl InverseFlow {
+    /// An inverse flow of `layers_len` layers for this likelihood. On the noise, `components_len` is the prior's number of
+    /// components; on λ it is not looked at.
+    pub fn new(likelihood: &dyn Likelihood, components_len: usize, layers_len: usize, space: Space) -> Self {
+        let given = likelihood.point_mass_len();
+        let condition_len = if given <= CONDITION_MAX { given } else { 0 };
+        let mut covered = Vec::new();
+        let mut by_latent = vec![None; likelihood.latents_len()];
+        let (mut features_len, mut base_len) = (0, 0);
+        for i in 0..likelihood.latents_len() {
+            if likelihood.kind(i) == Kind::PointMass {
+                continue;
+            }
+            let range = likelihood.lambda_range(i);
+            let features = Features::for_support(likelihood.support(i));
+            let coordinates = range.start - given..range.end - given;
+            let parameters = coordinates.len() * (2 + 2 * features.len() + condition_len);
+            by_latent[i] = Some(covered.len());
+            covered.push(Covered {
+                latent: i,
+                coordinates,
+                features,
+                first_feature: features_len,
+                first_parameter: base_len,
+                is_pathwise: likelihood.kind(i) == Kind::Pathwise,
+            });
+            features_len += features.len();
+            base_len += parameters;
+        }
+        let len = likelihood.lambda_len() - given;
+        let components_len = if space == Space::Noise { components_len } else { 1 };
+        let flow = Planar { len, layers_len };
+        Self { flow, space, components_len, given, condition_len, covered, by_latent, features_len, base_len }
+    }
+
+    /// The factorised approximation: an inverse flow of length 0.
+    pub fn factorised(likelihood: &dyn Likelihood, components_len: usize, space: Space) -> Self {
+        Self::new(likelihood, components_len, 0, space)
+    }
+
+    fn component_len(&self) -> usize {
+        self.flow.parameters_len() + self.base_len
+    }
+
+    fn component(&self, at: Surroundings) -> usize {
+        if self.components_len > 1 { at.component } else { 0 }
+    }
+
+    /// The layers' and the base's parameters of component `k`.
+    fn split<'a>(&self, phi: &'a [f64], k: usize) -> (&'a [f64], &'a [f64]) {
+        phi[k * self.component_len()..(k + 1) * self.component_len()].split_at(self.flow.parameters_len())
+    }
+
+    /// c_k and a_k.
+    fn class<'a>(&self, phi: &'a [f64], k: usize) -> &'a [f64] {
+        let first = self.components_len * self.component_len() + k * (1 + self.features_len);
+        &phi[first..first + 1 + self.features_len]
+    }
+
+    fn coordinate_len(&self, covered: &Covered) -> usize {
+        2 + 2 * covered.features.len() + self.condition_len
+    }
+
+    /// The parameters of coordinate `c` of a latent, c counted within the latent.
+    fn coordinate<'a>(&self, base: &'a [f64], covered: &Covered, c: usize) -> Coordinate<'a> {
+        let len = self.coordinate_len(covered);
+        let first = covered.first_parameter + c * len;
+        let (location, rest) = base[first..first + len].split_at(1 + covered.features.len());
+        let (log_scale, condition) = rest.split_at(1 + covered.features.len());
+        Coordinate { location, log_scale, condition }
+    }
+
+    fn write_features(&self, z: &Batch, out: &mut Batch) {
+        for covered in &self.covered {
+            for f in 0..covered.features.len() {
+                let column = out.column_mut(covered.first_feature + f);
+                for (o, z) in column.iter_mut().zip(z.column(covered.latent)) {
+                    *o = covered.features.value(f, *z);
+                }
+            }
+        }
+    }
+
+    fn features<'a>(&self, features: &'a Batch, covered: &Covered) -> &'a [f64] {
+        features.columns(covered.first_feature..covered.first_feature + covered.features.len())
+    }
+
+    /// The logits c_k + a_k·t(z), a column each, and their log sum as one more column.
+    fn write_logits(&self, phi: &[f64], features: &Batch, logits: &mut Batch) {
+        for k in 0..self.components_len {
+            let class = self.class(phi, k);
+            let column = logits.column_mut(k);
+            column.fill(class[0]);
+            for (f, a) in class[1..].iter().enumerate() {
+                add_scaled(*a, features.column(f), column);
+            }
+        }
+        let draws_len = logits.draws_len();
+        let (columns, total) = logits.as_mut_slice().split_at_mut(self.components_len * draws_len);
+        log_sum_exp_columns(columns, total);
+    }
+}
+
+/// One coordinate's base: N(a + b·t + g·x_c, exp(e + f·t)²).
+#[derive(Clone, Copy)]
+struct Coordinate<'a> {
+    /// a, b.
+    location: &'a [f64],
+    /// e, f.
+    log_scale: &'a [f64],
+    /// g.
+    condition: &'a [f64],
+}
+
+#[inline(always)]
+fn affine<S: Simd>(s: S, coefficients: &[f64], columns: &[f64], draws_len: usize, at: usize) -> simd::V<S> {
+    let mut sum = splat(s, coefficients[0]);
+    for (f, c) in coefficients[1..].iter().enumerate() {
+        sum = splat(s, *c).mul_add(load(s, &columns[f * draws_len..(f + 1) * draws_len], at, 0.0), sum);
+    }
+    sum
+}
+
+#[inline(always)]
+fn condition<S: Simd>(s: S, g: &[f64], given: &[f64], draws_len: usize, at: usize) -> simd::V<S> {
+    let mut sum = splat(s, 0.0);
+    for (c, g) in g.iter().enumerate() {
+        sum = splat(s, *g).mul_add(load(s, &given[c * draws_len..(c + 1) * draws_len], at, 0.0), sum);
+    }
+    sum
+}
+
+#[inline(always)]
+fn base_kernel<S: Simd>(s: S, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
+    let draws_len = x.len();
+    for at in (0..draws_len).step_by(LANES) {
+        let mean = affine(s, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
+        let log_sd = affine(s, c.log_scale, features, draws_len, at);
+        let t = (load(s, x, at, 0.0) - mean) * simd::exp(s, -log_sd);
+        let term = (t * t).mul_add(splat(s, -0.5), -log_sd) - HALF_LN_2_PI;
+        store(load(s, out, at, 0.0) + term, out, at);
+    }
+}
+hyperprior_math::simd_fn!(
+    /// out += log N(x; the coordinate's mean, its scale).
+    fn base_term(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) = base_kernel
+);
+
+/// The cotangents of one coordinate's base, a column each.
+struct Cotangents<'a> {
+    x: &'a mut [f64],
+    mean: &'a mut [f64],
+    log_sd: &'a mut [f64],
+}
+
+#[inline(always)]
+fn base_pullback_kernel<S: Simd>(
+    s: S,
+    c: Coordinate,
+    features: &[f64],
+    given: &[f64],
+    x: &[f64],
+    weight: &[f64],
+    d: Cotangents,
+) {
+    let draws_len = x.len();
+    for at in (0..draws_len).step_by(LANES) {
+        let mean = affine(s, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
+        let inverse = simd::exp(s, -affine(s, c.log_scale, features, draws_len, at));
+        let t = (load(s, x, at, 0.0) - mean) * inverse;
+        let w = load(s, weight, at, 0.0);
+        let d_mean = w * t * inverse;
+        store(d_mean, d.mean, at);
+        store(-d_mean, d.x, at);
+        store(w * (t * t - 1.0), d.log_sd, at);
+    }
+}
+hyperprior_math::simd_fn!(
+    fn base_pullback(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], weight: &[f64], d: Cotangents)
+        = base_pullback_kernel
+);
+
+impl Recursive for InverseFlow {
+    fn name(&self) -> String {
+        let flow = match self.flow.layers_len {
+            0 => "factorised".to_owned(),
+            layers => format!("inverse flow of {layers}"),
+        };
+        if self.space == Space::Lambda { flow + " on λ" } else { flow }
+    }
+
+    fn space(&self) -> Space {
+        self.space
+    }
+
+    fn parameters_len(&self) -> usize {
+        let class = if self.components_len > 1 { self.components_len * (1 + self.features_len) } else { 0 };
+        self.components_len * self.component_len() + class
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn forward(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        z: &Batch,
+        out: &mut [f64],
+        cache: &mut Cache,
+        _scratch: &mut Scratch,
+    ) {
+        let draws_len = x.draws_len();
+        let k = self.component(at);
+        let (layers, base) = self.split(at.phi, k);
+        let [x0, tanh, features, logits, terms] = cache.reserve(held::LEN) else { unreachable!() };
+        x0.reshape(self.flow.len, draws_len);
+        x0.as_mut_slice().copy_from_slice(x.columns(self.given..x.columns_len()));
+        tanh.reshape(self.flow.layers_len, draws_len);
+        features.reshape(self.features_len, draws_len);
+        terms.reset(self.covered.len(), draws_len);
+        out.fill(0.0);
+        self.flow.forward(layers, x0, out, tanh.as_mut_slice());
+        self.write_features(z, features);
+        let given = x.columns(0..self.condition_len);
+        for (place, covered) in self.covered.iter().enumerate() {
+            let t = self.features(features, covered);
+            let term = terms.column_mut(place);
+            for (c, j) in covered.coordinates.clone().enumerate() {
+                base_term(self.coordinate(base, covered, c), t, given, x0.column(j), term);
+            }
+            add_scaled(1.0, term, out);
+        }
+        if self.components_len > 1 {
+            logits.reshape(self.components_len + 1, draws_len);
+            self.write_logits(at.phi, features, logits);
+            add_scaled(1.0, logits.column(k), out);
+            add_scaled(-1.0, logits.column(self.components_len), out);
+        }
+    }
+
+    fn local(&self, at: Surroundings, i: usize, _x: &Batch, _z: &Batch, out: &mut [f64], cache: &Cache) {
+        out.fill(0.0);
+        let Some(place) = self.by_latent[i] else { return };
+        out.copy_from_slice(cache.batches[held::TERMS].column(place));
+        if self.components_len > 1 {
+            let logits = &cache.batches[held::LOGITS];
+            add_scaled(1.0, logits.column(self.component(at)), out);
+            add_scaled(-1.0, logits.column(self.components_len), out);
+        }
+    }
+
+    fn conditional(
+        &self,
+        at: Surroundings,
+        i: usize,
+        x: &Batch,
+        _z: &Batch,
+        values: &[f64],
+        out: &mut Batch,
+        cache: &Cache,
+        scratch: &mut Scratch,
+    ) {
+        out.as_mut_slice().fill(0.0);
+        let Some(place) = self.by_latent[i] else { return };
+        let covered = &self.covered[place];
+        let k = self.component(at);
+        let (_, base) = self.split(at.phi, k);
+        let draws_len = x.draws_len();
+        let x0 = &cache.batches[held::BASE];
+        let given = x.columns(0..self.condition_len);
+        let mut t = scratch.take(covered.features.len() * draws_len);
+        let mut moved = scratch.take_batch(self.components_len + 1, draws_len);
+        for (v, value) in values.iter().enumerate() {
+            for f in 0..covered.features.len() {
+                t[f * draws_len..(f + 1) * draws_len].fill(covered.features.value(f, *value));
+            }
+            let out = out.column_mut(v);
+            for (c, j) in covered.coordinates.clone().enumerate() {
+                base_term(self.coordinate(base, covered, c), &t, given, x0.column(j), out);
+            }
+            if self.components_len > 1 {
+                self.move_logits(at.phi, covered, &t, cache, &mut moved);
+                add_scaled(1.0, moved.column(k), out);
+                add_scaled(-1.0, moved.column(self.components_len), out);
+            }
+        }
+        scratch.give_batch(moved);
+        scratch.give(t);
+    }
+
+    fn pullback(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        z: &Batch,
+        d_log_r: &[f64],
+        d_x: &mut Batch,
+        d_z: &mut Batch,
+        d_phi: &mut [f64],
+        cache: &Cache,
+        scratch: &mut Scratch,
+    ) {
+        let draws_len = x.draws_len();
+        let k = self.component(at);
+        let (layers, base) = self.split(at.phi, k);
+        let (component_len, layers_len) = (self.component_len(), self.flow.parameters_len());
+        let features = &cache.batches[held::FEATURES];
+        let mut x0 = scratch.take_batch(self.flow.len, draws_len);
+        x0.copy_from(&cache.batches[held::BASE]);
+        let mut d_x0 = scratch.take_batch(self.flow.len, draws_len);
+        let mut d_mean = scratch.take(draws_len);
+        let mut d_log_sd = scratch.take(draws_len);
+        let mut d_features = scratch.take_batch(self.features_len, draws_len);
+        let given = x.columns(0..self.condition_len);
+        let d_base = &mut d_phi[k * component_len + layers_len..(k + 1) * component_len];
+        for covered in &self.covered {
+            let t = self.features(features, covered);
+            let n = covered.features.len();
+            for (c, j) in covered.coordinates.clone().enumerate() {
+                let coordinate = self.coordinate(base, covered, c);
+                let cotangents =
+                    Cotangents { x: d_x0.column_mut(j), mean: &mut d_mean, log_sd: &mut d_log_sd };
+                base_pullback(coordinate, t, given, x0.column(j), d_log_r, cotangents);
+                let first = covered.first_parameter + c * self.coordinate_len(covered);
+                let d = &mut d_base[first..first + self.coordinate_len(covered)];
+                d[0] += d_mean.iter().sum::<f64>();
+                d[1 + n] += d_log_sd.iter().sum::<f64>();
+                for f in 0..n {
+                    let t = &t[f * draws_len..(f + 1) * draws_len];
+                    d[1 + f] += dot(&d_mean, t);
+                    d[2 + n + f] += dot(&d_log_sd, t);
+                    if covered.is_pathwise {
+                        let d_t = d_features.column_mut(covered.first_feature + f);
+                        add_scaled(coordinate.location[1 + f], &d_mean, d_t);
+                        add_scaled(coordinate.log_scale[1 + f], &d_log_sd, d_t);
+                    }
+                }
+                for (g, weight) in coordinate.condition.iter().enumerate() {
+                    d[2 + 2 * n + g] += dot(&d_mean, x.column(g));
+                    add_scaled(*weight, &d_mean, d_x.column_mut(g));
+                }
+            }
+        }
+        let d_layers = &mut d_phi[k * component_len..k * component_len + layers_len];
+        let tanh = cache.batches[held::TANH].as_slice();
+        self.flow.pullback(layers, &mut x0, &mut d_x0, d_log_r, tanh, d_layers, scratch);
+        add_scaled(1.0, d_x0.as_slice(), d_x.columns_mut(self.given..self.given + self.flow.len));
+        if self.components_len > 1 {
+            self.class_pullback(at.phi, k, d_log_r, cache, &mut d_mean, &mut d_features, d_phi);
+        }
+        for covered in self.covered.iter().filter(|c| c.is_pathwise) {
+            for f in 0..covered.features.len() {
+                let d_t = d_features.column(covered.first_feature + f);
+                let d_z = d_z.column_mut(covered.latent);
+                for ((d_z, d_t), z) in d_z.iter_mut().zip(d_t).zip(z.column(covered.latent)) {
+                    *d_z += d_t * covered.features.derivative(f, *z);
+                }
+            }
+        }
+        scratch.give_batch(d_features);
+        scratch.give(d_log_sd);
+        scratch.give(d_mean);
+        scratch.give_batch(d_x0);
+        scratch.give_batch(x0);
+    }
+
+    fn sample(
+        &self,
+        at: Surroundings,
+        z: &Batch,
+        streams: &mut [Stream],
+        x: &mut Batch,
+        components: &mut [usize],
+        scratch: &mut Scratch,
+    ) {
+        let draws_len = z.draws_len();
+        let mut features = scratch.take_batch(self.features_len, draws_len);
+        let mut logits = scratch.take_batch(self.components_len + 1, draws_len);
+        let mut log_p = scratch.take(self.components_len);
+        let mut one = scratch.take_batch(self.flow.len, 1);
+        self.write_features(z, &mut features);
+        if self.components_len > 1 {
+            self.write_logits(at.phi, &features, &mut logits);
+        }
+        for (s, rng) in streams.iter_mut().enumerate() {
+            components[s] = if self.components_len > 1 {
+                logits.read_draw(s, &mut log_p);
+                let total = log_sum_exp(&log_p);
+                log_p.iter_mut().for_each(|l| *l -= total);
+                pick(&log_p, rng)
+            } else {
+                at.component
+            };
+            let k = if self.components_len > 1 { components[s] } else { 0 };
+            let (layers, base) = self.split(at.phi, k);
+            for covered in &self.covered {
+                for (c, j) in covered.coordinates.clone().enumerate() {
+                    let coordinate = self.coordinate(base, covered, c);
+                    let (mut mean, mut log_sd) = (coordinate.location[0], coordinate.log_scale[0]);
+                    for f in 0..covered.features.len() {
+                        let t = features.get(covered.first_feature + f, s);
+                        mean += coordinate.location[1 + f] * t;
+                        log_sd += coordinate.log_scale[1 + f] * t;
+                    }
+                    for (g, weight) in coordinate.condition.iter().enumerate() {
+                        mean += weight * x.get(g, s);
+                    }
+                    let normal: f64 = StandardNormal.sample(rng);
+                    one.set(j, 0, mean + log_sd.exp() * normal);
+                }
+            }
+            self.flow.invert(layers, &mut one, &mut [0.0]);
+            for j in 0..self.flow.len {
+                x.set(self.given + j, s, one.get(j, 0));
+            }
+        }
+        scratch.give_batch(one);
+        scratch.give(log_p);
+        scratch.give_batch(logits);
+        scratch.give_batch(features);
+    }
+
+    fn initialize(&self, start: &Start, rng: &mut Stream, phi: &mut [f64]) {
+        phi.fill(0.0);
+        for k in 0..self.components_len {
+            let first = k * self.component_len();
+            let base = first + self.flow.parameters_len();
+            self.flow.identity(1.0, rng, &mut phi[first..base]);
+            if self.space == Space::Noise {
+                continue;
+            }
+            // On λ, r starts where the prior starts.
+            for covered in &self.covered {
+                for (c, j) in covered.coordinates.clone().enumerate() {
+                    let at = base + covered.first_parameter + c * self.coordinate_len(covered);
+                    let locations: f64 = start.locations.iter().map(|l| l[self.given + j]).sum();
+                    let scales: f64 = start.scales.iter().map(|l| l[self.given + j]).sum();
+                    phi[at] = locations / start.locations.len() as f64;
+                    phi[at + 1 + covered.features.len()] = (scales / start.scales.len() as f64).max(1e-6).ln();
+                }
+            }
+        }
+    }
+}
+
+impl InverseFlow {
+    /// The logits with one latent's features replaced by `t`.
+    fn move_logits(&self, phi: &[f64], covered: &Covered, t: &[f64], cache: &Cache, moved: &mut Batch) {
+        let draws_len = moved.draws_len();
+        let features = self.features(&cache.batches[held::FEATURES], covered);
+        for k in 0..self.components_len {
+            let column = moved.column_mut(k);
+            column.copy_from_slice(cache.batches[held::LOGITS].column(k));
+            for f in 0..covered.features.len() {
+                let a = self.class(phi, k)[1 + covered.first_feature + f];
+                let at = f * draws_len..(f + 1) * draws_len;
+                for ((o, new), old) in column.iter_mut().zip(&t[at.clone()]).zip(&features[at]) {
+                    *o += a * (new - old);
+                }
+            }
+        }
+        let (columns, total) = moved.as_mut_slice().split_at_mut(self.components_len * draws_len);
+        log_sum_exp_columns(columns, total);
+    }
+
+    /// The pullback of log r(k | z).
+    fn class_pullback(
+        &self,
+        phi: &[f64],
+        k: usize,
+        d_log_r: &[f64],
+        cache: &Cache,
+        d_logit: &mut [f64],
+        d_features: &mut Batch,
+        d_phi: &mut [f64],
+    ) {
+        let logits = &cache.batches[held::LOGITS];
+        let features = &cache.batches[held::FEATURES];
+        for j in 0..self.components_len {
+            let own = f64::from(j == k);
+            let total = logits.column(self.components_len);
+            for (((d, w), l), t) in d_logit.iter_mut().zip(d_log_r).zip(logits.column(j)).zip(total) {
+                *d = w * (own - (l - t).exp());
+            }
+            let first = self.components_len * self.component_len() + j * (1 + self.features_len);
+            d_phi[first] += d_logit.iter().sum::<f64>();
+            for f in 0..self.features_len {
+                d_phi[first + 1 + f] += dot(d_logit, features.column(f));
+            }
+            for covered in self.covered.iter().filter(|c| c.is_pathwise) {
+                for f in covered.first_feature..covered.first_feature + covered.features.len() {
+                    add_scaled(self.class(phi, j)[1 + f], d_logit, d_features.column_mut(f));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The recursive approximation r(λ | z; φ): a guess at the variational parameters behind a draw of the latents.
+//!
+//! It bounds the entropy of q(z; θ) (`eq:entropy-bound`), and the closer it is to q(λ | z), the tighter the bound. It can be
+//! written on λ or on the noise ε behind λ. On the noise, log r(λ | z) − log q(λ) = log r(ε | z) − log s(ε): the
+//! Jacobians cancel, any map λ(ε) serves as a prior, and the location of q is free to move without r having to follow.
+
+mod features;
+mod inverse_flow;
+mod mixture_laplace;
+mod same_as_prior;
+
+pub use inverse_flow::InverseFlow;
+pub use mixture_laplace::MixtureLaplace;
+pub use same_as_prior::SameAsPrior;
+pub(crate) use same_as_prior::log_standard_normal;
+
+use crate::likelihood::Likelihood;
+use crate::prior::{Prior, Start};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+use hyperprior_math::scratch::Scratch;
+use serde::{Deserialize, Serialize};
+
+/// What r is a density of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Space {
+    /// The noise ε (and the component k) from which the prior made λ.
+    #[default]
+    Noise,
+    /// λ itself, the mixture's component summed out.
+    Lambda,
+}
+
+/// What an approximation may look at besides its own parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// The prior's parameters.
+    pub theta: &'a [f64],
+    /// r's own parameters.
+    pub phi: &'a [f64],
+    /// The prior.
+    pub prior: &'a dyn Prior,
+    /// The likelihood.
+    pub likelihood: &'a dyn Likelihood,
+    /// The prior's component that made these draws.
+    pub component: usize,
+}
+
+/// Where an approximation keeps what it computed for a batch, from [`Recursive::forward`] to the calls that follow it.
+#[derive(Debug, Default)]
+pub struct Cache {
+    /// Batches, each with a meaning that its owner knows.
+    pub batches: Vec<Batch>,
+}
+
+impl Cache {
+    /// At least `len` batches to use.
+    pub fn reserve(&mut self, len: usize) -> &mut [Batch] {
+        if self.batches.len() < len {
+            self.batches.resize_with(len, Batch::default);
+        }
+        &mut self.batches[..len]
+    }
+}
+
+/// r(x | z; φ) over a batch of draws, x being λ or ε as [`space`](Self::space) says.
+///
+/// Only the parameters behind factors with randomness of their own are covered: the leading point-mass coordinates of x
+/// are conditioned on. On the noise of a mixture, r is over the component too: log r(k, ε | z), k being the
+/// surroundings' component.
+pub trait Recursive: std::fmt::Debug + Send + Sync {
+    /// A short name with its sizes.
+    fn name(&self) -> String;
+
+    /// What r is a density of.
+    fn space(&self) -> Space;
+
+    /// The length of φ.
+    fn parameters_len(&self) -> usize;
+
+    /// Whether r is split into terms that each contain one z_i (but for the component's share), so that
+    /// [`conditional`](Self::conditional) is cheap.
+    fn is_local(&self) -> bool;
+
+    /// out\[s\] = log r(x_s | z_s); what the calls below need is left in `cache`.
+    fn forward(&self, at: Surroundings, x: &Batch, z: &Batch, out: &mut [f64], cache: &mut Cache, scratch: &mut Scratch);
+
+    /// out\[s\] = r_i, the terms of log r that contain z_i; the whole of log r where it does not split.
+    fn local(&self, at: Surroundings, i: usize, x: &Batch, z: &Batch, out: &mut [f64], cache: &Cache);
+
+    /// out\[v, s\] = r_i with z_i replaced by values\[v\], up to a number that depends on s alone.
+    fn conditional(
+        &self,
+        at: Surroundings,
+        i: usize,
+        x: &Batch,
+        z: &Batch,
+        values: &[f64],
+        out: &mut Batch,
+        cache: &Cache,
+        scratch: &mut Scratch,
+    );
+
+    /// Adds to `d_x`, `d_z` (continuous latents) and `d_phi`, given the cotangent of log r.
+    fn pullback(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        z: &Batch,
+        d_log_r: &[f64],
+        d_x: &mut Batch,
+        d_z: &mut Batch,
+        d_phi: &mut [f64],
+        cache: &Cache,
+        scratch: &mut Scratch,
+    );
+
+    /// Draws x ~ r(· | z), and on the noise of a mixture the component of each draw. The leading point-mass coordinates of
+    /// `x` are given, not drawn.
+    fn sample(
+        &self,
+        at: Surroundings,
+        z: &Batch,
+        streams: &mut [Stream],
+        x: &mut Batch,
+        components: &mut [usize],
+        scratch: &mut Scratch,
+    );
+
+    /// Writes a φ to start from.
+    fn initialize(&self, start: &Start, rng: &mut Stream, phi: &mut [f64]);
+}

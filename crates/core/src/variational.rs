@@ -1,0 +1,172 @@
+//! The variational model: a likelihood, a prior and a recursive approximation that fit together.
+
+use crate::error::{Error, Result};
+use crate::likelihood::Likelihood;
+use crate::model::Model;
+use crate::prior::{Density, Prior};
+use crate::recursive::{Recursive, SameAsPrior, Space, Surroundings};
+use std::sync::Arc;
+
+/// The triple (q(z | λ), q(λ; θ), r(λ | z; φ)): every method is a point of this product.
+///
+/// ```
+/// use hyperprior::{Variational, likelihood::MeanField, model::{Latents, Support}};
+/// use hyperprior::prior::{Covariance, Gaussian};
+/// use hyperprior::recursive::{InverseFlow, Space};
+///
+/// let latents = Latents::new().vector("z", 4, Support::BINARY)?;
+/// let likelihood = MeanField::for_latents(&latents)?;
+/// let prior = Gaussian::new(4, Covariance::Full)?;
+/// let recursive = InverseFlow::factorised(&likelihood, 1, Space::Noise);
+/// let q = Variational::new(likelihood, prior, recursive)?;
+/// assert_eq!(q.theta_len(), 4 + 10);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Variational {
+    likelihood: Arc<dyn Likelihood>,
+    prior: Box<dyn Prior>,
+    recursive: Box<dyn Recursive>,
+}
+
+impl Variational {
+    /// Puts the three together.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] with the reason where they do not fit.
+    pub fn new(
+        likelihood: impl Likelihood + 'static,
+        prior: impl Prior + 'static,
+        recursive: impl Recursive + 'static,
+    ) -> Result<Self> {
+        Self::from_parts(Arc::new(likelihood), Box::new(prior), Box::new(recursive))
+    }
+
+    /// Puts the three together, chosen at run time.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn from_parts(
+        likelihood: Arc<dyn Likelihood>,
+        prior: Box<dyn Prior>,
+        recursive: Box<dyn Recursive>,
+    ) -> Result<Self> {
+        let mismatch = |first: String, second: String, reason: String| Err(Error::Mismatch { first, second, reason });
+        let (of_prior, of_likelihood) = (prior.lambda_len(), likelihood.lambda_len());
+        if of_prior != of_likelihood {
+            return mismatch(
+                format!("the prior `{}`", prior.name()),
+                "the likelihood".to_owned(),
+                format!("one is over {of_prior} parameters, the other over {of_likelihood}; make them equal"),
+            );
+        }
+        let covered = of_likelihood - likelihood.point_mass_len();
+        let knows_nothing = recursive.parameters_len() == 0 && recursive.is_local();
+        if prior.noise_len() == 0 && !knows_nothing {
+            return mismatch(
+                format!("the prior `{}`", prior.name()),
+                format!("the recursive approximation `{}`", recursive.name()),
+                "a point has no density to approximate; use r = prior".to_owned(),
+            );
+        }
+        let mixed = covered > 0 && likelihood.point_mass_len() > 0;
+        if mixed && recursive.space() == Space::Noise && !prior.has_leading_density() {
+            return mismatch(
+                format!("the prior `{}`", prior.name()),
+                format!("the recursive approximation `{}` on the noise", recursive.name()),
+                "beside point masses this prior needs an approximation on λ".to_owned(),
+            );
+        }
+        Ok(Self { likelihood, prior, recursive })
+    }
+
+    /// Mean-field: a point λ, nothing to recurse on.
+    pub fn mean_field(likelihood: impl Likelihood + 'static) -> Self {
+        Self::point(Arc::new(likelihood))
+    }
+
+    /// The mean-field model with the same likelihood.
+    pub fn to_mean_field(&self) -> Self {
+        Self::point(Arc::clone(&self.likelihood))
+    }
+
+    fn point(likelihood: Arc<dyn Likelihood>) -> Self {
+        let prior = Box::new(crate::prior::Delta { lambda_len: likelihood.lambda_len() });
+        Self { likelihood, prior, recursive: Box::new(SameAsPrior) }
+    }
+
+    /// q(z | λ).
+    pub fn likelihood(&self) -> &dyn Likelihood {
+        &*self.likelihood
+    }
+
+    /// q(λ; θ).
+    pub fn prior(&self) -> &dyn Prior {
+        &*self.prior
+    }
+
+    /// r(λ | z; φ).
+    pub fn recursive(&self) -> &dyn Recursive {
+        &*self.recursive
+    }
+
+    /// The length of θ.
+    pub fn theta_len(&self) -> usize {
+        self.prior.parameters_len()
+    }
+
+    /// The length of φ.
+    pub fn phi_len(&self) -> usize {
+        self.recursive.parameters_len()
+    }
+
+    /// Whether any latent has randomness of its own, so that there is something for r to approximate.
+    pub fn has_recursion(&self) -> bool {
+        self.likelihood.lambda_len() > self.likelihood.point_mass_len()
+    }
+
+    /// Which density of λ the bound needs.
+    pub fn density(&self) -> Density {
+        match (self.has_recursion(), self.recursive.space(), self.likelihood.point_mass_len()) {
+            (false, _, _) | (true, Space::Lambda, _) => Density::Whole,
+            (true, Space::Noise, 0) => Density::Unneeded,
+            (true, Space::Noise, given) => Density::Leading(given),
+        }
+    }
+
+    /// The surroundings of r for component `k`.
+    pub fn surroundings<'a>(&'a self, theta: &'a [f64], phi: &'a [f64], k: usize) -> Surroundings<'a> {
+        Surroundings { theta, phi, prior: &*self.prior, likelihood: &*self.likelihood, component: k }
+    }
+
+    /// Whether it fits this model: a factor for every latent, each within the latent's support, and a model gradient where
+    /// draws are differentiated.
+    ///
+    /// # Errors
+    /// [`Error::EmptyModel`] or [`Error::Mismatch`].
+    pub fn check(&self, model: &dyn Model) -> Result<()> {
+        let latents = model.latents();
+        if latents.is_empty() {
+            return Err(Error::EmptyModel);
+        }
+        let mismatch = |first: String, reason: String| {
+            Err(Error::Mismatch { first, second: "the model".to_owned(), reason })
+        };
+        if self.likelihood.latents_len() != latents.len() {
+            let reason =
+                format!("it has factors for {} latents, the model has {}", self.likelihood.latents_len(), latents.len());
+            return mismatch("the likelihood".to_owned(), reason);
+        }
+        for i in 0..latents.len() {
+            let factor = format!("the factor `{}` of {}", self.likelihood.factor_name(i), latents.name(i));
+            if self.likelihood.support(i).is_discrete() != latents.support(i).is_discrete() {
+                return mismatch(factor, format!("the latent's support is {:?}", latents.support(i)));
+            }
+            if self.likelihood.kind(i) != crate::likelihood::Kind::Sampled && model.gradient().is_none() {
+                let reason = "its draws are differentiated, and the model has no gradient; give it one".to_owned();
+                return mismatch(factor, reason);
+            }
+        }
+        Ok(())
+    }
+}

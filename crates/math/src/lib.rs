@@ -1,0 +1,25 @@
+//! The mathematics under hyperprior; it knows no inference.
+//!
+//! | room | what is in it |
+//! | --- | --- |
+//! | [`batch`] | S draws of several numbers, a column per number |
+//! | [`vector`] | exp, ln, tanh, softplus over slices, with SIMD chosen at run time |
+//! | [`simd`] | the eight-lane kernels behind it, and the dispatch macro |
+//! | [`special`] | gamma, digamma, incomplete gamma and beta, the normal quantile |
+//! | [`random`] | a random stream per (seed, step, datum, draw); quasi-random normals |
+//! | [`family`] | distributions q(z | λ) with unconstrained λ: density, score, sampler, support, pathwise derivative |
+//! | [`bijector`] | constrained ↔ real |
+//! | [`flow`] | planar flows, either way round |
+//! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
+//! | [`scratch`] | a pool of buffers, so that hot loops do not allocate |
+
+pub mod batch;
+pub mod bijector;
+pub mod family;
+pub mod flow;
+pub mod linalg;
+pub mod random;
+pub mod scratch;
+pub mod simd;
+pub mod special;
+pub mod vector;

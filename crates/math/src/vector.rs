@@ -1,0 +1,100 @@
+//! Elementary functions over slices, eight numbers at a time.
+
+use crate::simd::{self, LANES, Simd, load, prelude::*, store};
+
+macro_rules! map {
+    ($(#[$meta:meta])* $name:ident, $kernel:ident, $lane:path) => {
+        #[inline(always)]
+        fn $kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
+            let n = x.len().min(out.len());
+            let (x, out) = (&x[..n], &mut out[..n]);
+            for at in (0..n).step_by(LANES) {
+                store($lane(s, load(s, x, at, 1.0)), out, at);
+            }
+        }
+        crate::simd_fn!($(#[$meta])* pub fn $name(x: &[f64], out: &mut [f64]) = $kernel);
+    };
+}
+
+map!(
+    /// out = eˣ, to 1e-15 relative.
+    ///
+    /// ```
+    /// let mut y = [0.0; 2];
+    /// hyperprior_math::vector::exp(&[0.0, 1.0], &mut y);
+    /// assert_eq!(y[0], 1.0);
+    /// assert!((y[1] - std::f64::consts::E).abs() < 1e-15);
+    /// ```
+    exp, exp_kernel, simd::exp
+);
+map!(
+    /// out = ln x.
+    ln, ln_kernel, simd::ln
+);
+map!(
+    /// out = ln(1 + x).
+    ln_1p, ln_1p_kernel, simd::ln_1p
+);
+map!(
+    /// out = tanh x, to 2e-16 absolute.
+    tanh, tanh_kernel, simd::tanh
+);
+
+#[inline(always)]
+fn softplus_sigmoid_kernel<S: Simd>(s: S, x: &[f64], softplus: &mut [f64], sigmoid: &mut [f64]) {
+    for at in (0..x.len()).step_by(LANES) {
+        let (a, b) = simd::softplus_sigmoid(s, load(s, x, at, 1.0));
+        store(a, softplus, at);
+        store(b, sigmoid, at);
+    }
+}
+crate::simd_fn!(
+    /// softplus = ln(1 + eˣ) and sigmoid = its derivative.
+    pub fn softplus_sigmoid(x: &[f64], softplus: &mut [f64], sigmoid: &mut [f64]) = softplus_sigmoid_kernel
+);
+
+#[inline(always)]
+fn add_scaled_kernel<S: Simd>(s: S, a: f64, x: &[f64], out: &mut [f64]) {
+    let n = x.len().min(out.len());
+    let (x, out) = (&x[..n], &mut out[..n]);
+    let a = simd::splat(s, a);
+    for at in (0..n).step_by(LANES) {
+        store(a.mul_add(load(s, x, at, 0.0), load(s, out, at, 0.0)), out, at);
+    }
+}
+crate::simd_fn!(
+    /// out += a · x.
+    pub fn add_scaled(a: f64, x: &[f64], out: &mut [f64]) = add_scaled_kernel
+);
+
+#[inline(always)]
+fn dot_kernel<S: Simd>(s: S, x: &[f64], y: &[f64]) -> f64 {
+    let n = x.len().min(y.len());
+    let (x, y) = (&x[..n], &y[..n]);
+    let mut sum = [simd::splat(s, 0.0); 4];
+    for (turn, at) in (0..n).step_by(LANES).enumerate() {
+        sum[turn & 3] = load(s, x, at, 0.0).mul_add(load(s, y, at, 0.0), sum[turn & 3]);
+    }
+    ((sum[0] + sum[1]) + (sum[2] + sum[3])).reduce_sum()
+}
+crate::simd_fn!(
+    /// x · y.
+    pub fn dot(x: &[f64], y: &[f64]) -> f64 = dot_kernel
+);
+
+/// out\[s\] = log Σ_v exp x\[v, s\] over the columns of `x`, each `out.len()` long; −∞ where every term is.
+pub fn log_sum_exp_columns(x: &[f64], out: &mut [f64]) {
+    let draws_len = out.len();
+    out.fill(f64::NEG_INFINITY);
+    for column in x.chunks_exact(draws_len) {
+        for (o, v) in out.iter_mut().zip(column) {
+            *o = o.max(*v);
+        }
+    }
+    for (s, o) in out.iter_mut().enumerate() {
+        if o.is_finite() {
+            let sum: f64 = x.chunks_exact(draws_len).map(|column| (column[s] - *o).exp()).sum();
+            *o += sum.ln();
+        }
+    }
+}
