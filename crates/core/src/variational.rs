@@ -149,12 +149,14 @@ impl Variational {
         if latents.is_empty() {
             return Err(Error::EmptyModel);
         }
-        let mismatch = |first: String, reason: String| {
-            Err(Error::Mismatch { first, second: "the model".to_owned(), reason })
-        };
+        let mismatch =
+            |first: String, reason: String| Err(Error::Mismatch { first, second: "the model".to_owned(), reason });
         if self.likelihood.latents_len() != latents.len() {
-            let reason =
-                format!("it has factors for {} latents, the model has {}", self.likelihood.latents_len(), latents.len());
+            let reason = format!(
+                "it has factors for {} latents, the model has {}",
+                self.likelihood.latents_len(),
+                latents.len()
+            );
             return mismatch("the likelihood".to_owned(), reason);
         }
         for i in 0..latents.len() {

@@ -82,19 +82,55 @@ crate::simd_fn!(
     pub fn dot(x: &[f64], y: &[f64]) -> f64 = dot_kernel
 );
 
-/// out\[s\] = log Σ_v exp x\[v, s\] over the columns of `x`, each `out.len()` long; −∞ where every term is.
-pub fn log_sum_exp_columns(x: &[f64], out: &mut [f64]) {
+#[inline(always)]
+fn log_sum_exp_columns_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
     let draws_len = out.len();
-    out.fill(f64::NEG_INFINITY);
-    for column in x.chunks_exact(draws_len) {
-        for (o, v) in out.iter_mut().zip(column) {
-            *o = o.max(*v);
+    for at in (0..draws_len).step_by(LANES) {
+        let mut top = simd::splat(s, f64::NEG_INFINITY);
+        for column in x.chunks_exact(draws_len) {
+            top = top.max(load(s, column, at, 0.0));
         }
+        // Where every term is −∞, or one is not a number, the top itself is the answer.
+        let finite = top.simd_gt(simd::splat(s, f64::NEG_INFINITY));
+        let shift = finite.select(top, simd::splat(s, 0.0));
+        let mut sum = simd::splat(s, 0.0);
+        for column in x.chunks_exact(draws_len) {
+            sum += simd::exp(s, load(s, column, at, 0.0) - shift);
+        }
+        store(finite.select(shift + simd::ln(s, sum), top), out, at);
     }
-    for (s, o) in out.iter_mut().enumerate() {
-        if o.is_finite() {
-            let sum: f64 = x.chunks_exact(draws_len).map(|column| (column[s] - *o).exp()).sum();
-            *o += sum.ln();
+}
+crate::simd_fn!(
+    /// out\[s\] = log Σ_v exp x\[v, s\] over the columns of `x`, each `out.len()` long; −∞ where every term is.
+    pub fn log_sum_exp_columns(x: &[f64], out: &mut [f64]) = log_sum_exp_columns_kernel
+);
+
+#[inline(always)]
+fn bernoulli_kernel<S: Simd>(s: S, logit: &[f64], z: &[f64], out: &mut [f64]) {
+    let n = out.len();
+    for at in (0..n).step_by(LANES) {
+        let (logit, z) = (load(s, &logit[..n], at, 0.0), load(s, &z[..n], at, 0.0));
+        let (softplus, _) = simd::softplus_sigmoid(s, logit);
+        let value = z.mul_add(logit, -softplus);
+        let possible = z.simd_eq(simd::splat(s, 0.0)) | z.simd_eq(simd::splat(s, 1.0));
+        store(possible.select(value, simd::splat(s, f64::NEG_INFINITY)), out, at);
+    }
+}
+crate::simd_fn!(
+    /// out = z·logit − ln(1 + e^logit), the log probability of z = 0 or 1; −∞ for any other z.
+    pub fn log_bernoulli(logit: &[f64], z: &[f64], out: &mut [f64]) = bernoulli_kernel
+);
+
+#[inline(always)]
+fn scale_exp_kernel<S: Simd>(s: S, x: &mut [f64], shift: &[f64]) {
+    let draws_len = shift.len();
+    for column in x.chunks_exact_mut(draws_len) {
+        for at in (0..draws_len).step_by(LANES) {
+            store(simd::exp(s, load(s, column, at, 0.0) - load(s, shift, at, 0.0)), column, at);
         }
     }
 }
+crate::simd_fn!(
+    /// x\[v, s\] ← exp(x\[v, s\] − shift\[s\]) over the columns of `x`, each `shift.len()` long.
+    pub fn exp_shifted_columns(x: &mut [f64], shift: &[f64]) = scale_exp_kernel
+);

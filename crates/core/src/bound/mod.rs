@@ -96,9 +96,8 @@ pub fn evaluate(
         return Err(Error::BadSetting { field: "draws", value: "0".to_owned(), reason });
     }
     let components_len = q.prior().components_len();
-    let blocks: Vec<(usize, usize)> = (0..components_len)
-        .flat_map(|k| (0..settings.draws).step_by(BLOCK).map(move |first| (k, first)))
-        .collect();
+    let blocks: Vec<(usize, usize)> =
+        (0..components_len).flat_map(|k| (0..settings.draws).step_by(BLOCK).map(move |first| (k, first))).collect();
     let run = |&(k, first): &(usize, usize)| {
         let len = BLOCK.min(settings.draws - first);
         let mut streams: Vec<Stream> =
@@ -154,7 +153,7 @@ fn block(
     pass.draw(q, theta, k, streams, 1, false);
     pass.forward(model, q, theta, phi)?;
     let own: Vec<f64> = (0..streams.len()).map(|s| pass.log_p[s] - pass.integrand[s]).collect();
-    let (lower, upper) = importance::pair(q, (theta, phi), &pass.draws, &own, streams, samples);
+    let (lower, upper) = importance::pair(q, (theta, phi), &pass, &own, streams, samples);
     let mut result = BlockResult { contributions: Vec::with_capacity(streams.len()), dropped: 0, example: None };
     for s in 0..streams.len() {
         let log_p = pass.log_p[s];
@@ -190,8 +189,7 @@ fn stratified(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
 /// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
 fn log_evidence(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
     let top = strata.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
-    let scaled: Vec<Vec<f64>> =
-        strata.iter().map(|sample| sample.iter().map(|x| (x - top).exp()).collect()).collect();
+    let scaled: Vec<Vec<f64>> = strata.iter().map(|sample| sample.iter().map(|x| (x - top).exp()).collect()).collect();
     let mean = stratified(&scaled, log_pi);
     Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
 }

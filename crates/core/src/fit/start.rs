@@ -118,8 +118,7 @@ pub(super) fn starts(model: &dyn Model, q: &Variational, settings: &FitSettings)
 fn temper(model: &dyn Model, settings: &FitSettings) -> Result<Batch> {
     let latents = model.latents();
     let chains_len = settings.start.chains;
-    let mut streams: Vec<Stream> =
-        (0..chains_len).map(|s| stream(settings.seed, TEMPER_STEP, 0, s as u64)).collect();
+    let mut streams: Vec<Stream> = (0..chains_len).map(|s| stream(settings.seed, TEMPER_STEP, 0, s as u64)).collect();
     let mut z = Batch::zeros(latents.len(), chains_len);
     for i in 0..latents.len() {
         for (z, rng) in z.column_mut(i).iter_mut().zip(&mut streams) {

@@ -6,6 +6,7 @@
 use super::{GradientSettings, Pass, Plan, plan};
 use crate::error::{Error, Result};
 use crate::model::{Model, describe};
+use crate::recursive::Space;
 use crate::variational::Variational;
 use hyperprior_math::random::{Stream, stream};
 use hyperprior_math::vector::add_scaled;
@@ -59,6 +60,20 @@ impl GradientEngine {
         settings.check()?;
         q.check(model)?;
         let plans = plan(model, q, settings)?;
+        if settings.importance > 0 {
+            let mismatch = |second: String, reason: &str| {
+                let first = "importance-weighted training".to_owned();
+                Err(Error::Mismatch { first, second, reason: reason.to_owned() })
+            };
+            if q.recursive().space() == Space::Lambda {
+                let r = format!("the recursive approximation `{}`", q.recursive().name());
+                return mismatch(r, "it needs an approximation on the noise");
+            }
+            if plans.iter().any(|p| *p != Plan::Score) {
+                let reason = "it takes the score of every latent; ask for the score estimator and no point masses";
+                return mismatch("the model's latents".to_owned(), reason);
+            }
+        }
         // A block holds whole groups, and whole pairs of groups where noises come in pairs.
         let unit = settings.replicates * if settings.antithetic { 2 } else { 1 };
         let block_len = BLOCK.div_ceil(unit) * unit;
@@ -189,6 +204,9 @@ impl Block {
         }
         self.pass.draw(q, theta, self.component, &mut self.streams, settings.replicates, settings.antithetic);
         self.pass.forward(model, q, theta, phi)?;
+        if settings.importance > 0 {
+            self.pass.tighten(q, (theta, phi), &mut self.streams, settings.importance);
+        }
         let share = log_pi[self.component].exp() / settings.draws as f64;
         (self.sum, self.dropped) = (0.0, 0);
         for (w, f) in self.weight.iter_mut().zip(&self.pass.integrand) {

@@ -7,7 +7,7 @@ use super::pass::{Pass, covered_by};
 use super::{GradientSettings, Plan};
 use crate::error::Result;
 use crate::model::Model;
-use crate::recursive::Surroundings;
+use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::vector;
@@ -57,7 +57,8 @@ pub(super) fn add(
         if with_recursion && settings.terms.recursion {
             let mut r = pass.scratch.take_batch(values_len, draws_len);
             let x = covered_by(q, &pass.draws);
-            q.recursive().conditional(at, i, x, &pass.draws.z, &values, &mut r, &pass.cache, &mut pass.scratch);
+            let known = Known { prepared: &pass.prepared, cache: &pass.cache };
+            q.recursive().conditional(at, i, x, &pass.draws.z, &values, known, &mut r, &mut pass.scratch);
             vector::add_scaled(1.0, r.as_slice(), signal.as_mut_slice());
             pass.scratch.give_batch(r);
         }

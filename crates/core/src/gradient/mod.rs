@@ -7,13 +7,21 @@
 //! Terms one and three ask for the derivative of an expectation over z: by the score with local signals and a leave-one-out
 //! baseline ([`score`](self)), by local expectation, or along the draw itself where it is differentiable. Term two is the
 //! ordinary derivative of densities; on the noise it vanishes. `eq:r-grad`: ∇_φ = E[∇_φ log r].
+//!
+//! With `importance` J > 0 the bound that is maximised is the importance-weighted one ([`bound`](crate::bound)), in which
+//! log q(z) is estimated by log q̂(z) = log mean(e^a_0, …, e^a_J). Its gradient is E[∇_θλ V (log p − log q̂(z))]: the direct
+//! derivative of −log q̂(z) has mean zero for every J. For λ_0 is a draw of q(λ | z), the others are draws of r(λ | z), and
+//! one picked with the weights e^a_j is again a draw of q(λ | z); so E[Σ_j share_j ∇_θ log q(z, λ_j)] is the mean of a score.
+//! φ follows `eq:r-grad` all the same.
 
 mod engine;
+mod inner;
 mod local_expectation;
 mod pass;
 mod score;
 
 pub use engine::{Estimate, GradientEngine};
+pub use inner::Inner;
 pub use pass::{Draws, Pass};
 
 use crate::error::{Error, Result};
@@ -26,7 +34,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// Local expectation where the model has conditionals, else the score.
+    /// Local expectation where the model has conditionals and r splits by latent, else the score.
     #[default]
     Automatic,
     /// The score function with local learning signals and a leave-one-out baseline.
@@ -54,6 +62,9 @@ pub struct GradientSettings {
     /// Whether a recursive approximation that does not split by latent is summed over too, at the cost of solving it anew
     /// for every value; if not, its part is estimated by the score.
     pub sum_joint_recursion: bool,
+    /// J: fresh draws of r(λ | z) per draw of z, which tighten the bound that is maximised (r on the noise only). 0 maximises
+    /// the paper's hierarchical ELBO.
+    pub importance: usize,
     /// Which terms of `eq:first-gradient` are taken; all but in tests.
     pub terms: Terms,
 }
@@ -68,6 +79,7 @@ impl Default for GradientSettings {
             baseline: true,
             window_max: 1024,
             sum_joint_recursion: false,
+            importance: 0,
             terms: Terms::default(),
         }
     }
@@ -126,6 +138,7 @@ pub enum Plan {
 /// # Errors
 /// [`Error::Mismatch`] where local expectation is asked of a model without conditionals.
 pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSettings) -> Result<Vec<Plan>> {
+    let splits = settings.importance == 0 && (variational.recursive().is_local() || settings.sum_joint_recursion);
     (0..model.latents().len())
         .map(|i| {
             if variational.likelihood().kind(i) != Kind::Sampled {
@@ -133,6 +146,7 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             }
             match (settings.estimator, model.conditionals().is_some()) {
                 (Estimator::Score, _) | (Estimator::Automatic, false) => Ok(Plan::Score),
+                (Estimator::Automatic, true) if !splits => Ok(Plan::Score),
                 (_, true) => Ok(Plan::LocalExpectation),
                 (Estimator::LocalExpectation, false) => Err(Error::Mismatch {
                     first: "local expectation".to_owned(),

@@ -1,15 +1,16 @@
 //! One batch of draws, forward to the hierarchical integrand and back to the gradient.
 
-use super::{GradientSettings, Plan, local_expectation, score};
+use super::{GradientSettings, Inner, Plan, local_expectation, score};
 use crate::error::Result;
 use crate::likelihood::Kind;
 use crate::model::Model;
 use crate::prior::Density;
-use crate::recursive::{Cache, Space, log_standard_normal};
+use crate::recursive::{Cache, Known, Space, log_standard_normal};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
 use hyperprior_math::scratch::Scratch;
+use hyperprior_math::special::log_add_exp;
 use hyperprior_math::vector::add_scaled;
 
 /// The draws of a batch, all from one component of the prior.
@@ -40,10 +41,12 @@ pub struct Pass {
     pub log_prior: Vec<f64>,
     /// The hierarchical integrand, log p + log r − log q(z | λ) − log q(λ).
     pub integrand: Vec<f64>,
+    inner: Inner,
     pub(super) locals: Batch,
     pub(super) d_lambda: Batch,
     pub(super) d_z: Batch,
     d_x: Batch,
+    pub(super) prepared: Cache,
     pub(super) cache: Cache,
     pub(super) scratch: Scratch,
 }
@@ -129,7 +132,8 @@ impl Pass {
         if q.has_recursion() {
             let at = q.surroundings(theta, phi, self.draws.component);
             let x = covered_by(q, &self.draws);
-            q.recursive().forward(at, x, &self.draws.z, &mut self.log_r, &mut self.cache, &mut self.scratch);
+            q.recursive().prepare(at, x, &self.draws.z, &mut self.prepared, &mut self.scratch);
+            q.recursive().forward(at, x, &self.prepared, &mut self.log_r, &mut self.cache, &mut self.scratch);
         } else {
             self.log_r.fill(0.0);
         }
@@ -146,6 +150,32 @@ impl Pass {
             }
         }
         Ok(())
+    }
+
+    /// What r knows about these draws' z.
+    pub fn prepared(&self) -> &Cache {
+        &self.prepared
+    }
+
+    /// Draws `samples` fresh λ's per z and puts the importance-weighted integrand log p − log q̂(z) in place of the
+    /// hierarchical one. Comes after [`forward`](Self::forward).
+    pub fn tighten(&mut self, q: &Variational, at: (&[f64], &[f64]), streams: &mut [Stream], samples: usize) {
+        let mut log_q_hat = self.scratch.take(streams.len());
+        for (s, o) in log_q_hat.iter_mut().enumerate() {
+            *o = self.log_p[s] - self.integrand[s];
+        }
+        for _ in 0..samples {
+            self.inner.draw(q, at, &self.draws, &self.prepared, streams, &mut self.scratch);
+            for (o, a) in log_q_hat.iter_mut().zip(&self.inner.log_weight) {
+                *o = log_add_exp(*o, *a);
+            }
+        }
+        let count = ((samples + 1) as f64).ln();
+        for (s, o) in log_q_hat.iter().enumerate() {
+            // A draw that was not finite stays so.
+            self.integrand[s] = if self.integrand[s].is_finite() { self.log_p[s] - (o - count) } else { f64::NAN };
+        }
+        self.scratch.give(log_q_hat);
     }
 
     /// d_theta and d_phi += the gradient of Σ_s weight\[s\] · integrand\[s\], in expectation over z. A weight of 0 drops the
@@ -181,7 +211,8 @@ impl Pass {
             let x = covered_by(q, &self.draws);
             self.d_x.reset(x.columns_len(), draws_len);
             let (z, d_x, d_z) = (&self.draws.z, &mut self.d_x, &mut self.d_z);
-            q.recursive().pullback(at, x, z, weight, d_x, d_z, d_phi, &self.cache, &mut self.scratch);
+            let known = Known { prepared: &self.prepared, cache: &self.cache };
+            q.recursive().pullback(at, x, z, weight, known, d_x, d_z, d_phi, &mut self.scratch);
             // On the noise, x does not move with θ.
             if q.recursive().space() == Space::Lambda && settings.terms.densities {
                 add_scaled(1.0, self.d_x.as_slice(), self.d_lambda.as_mut_slice());

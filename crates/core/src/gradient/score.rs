@@ -2,11 +2,11 @@
 //! `eq:first-gradient`), each draw's signal compared with those of the other draws (leave-one-out).
 
 use super::local_expectation::{ALL, NOTHING};
-use super::pass::{Pass, covered_by};
-use super::{GradientSettings, Plan};
+use super::pass::Pass;
+use super::{GradientSettings, Plan, Terms};
 use crate::error::Result;
 use crate::model::Model;
-use crate::recursive::Surroundings;
+use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 
 /// Adds the score estimate for every latent that is planned so or that local expectation left over; `summed` says what it
@@ -35,22 +35,28 @@ pub(super) fn add(
         }
         _ => false,
     };
+    // Where r does not split, everything is in one signal: as r tightens, log p + log r − log q(z | λ) nears a constant and
+    // the estimator's variance vanishes, which its parts on their own would not do.
+    let whole = settings.importance > 0 || !q.recursive().is_local();
     let mut signal = pass.scratch.take(draws_len);
     let mut r = pass.scratch.take(draws_len);
     for i in (0..plans.len()).filter(|&i| left(i)) {
         signal.fill(0.0);
-        if full(i) && settings.terms.likelihood {
-            let log_p = if has_locals { pass.locals.column(i) } else { &pass.log_p };
-            let log_q = pass.log_q.column(i);
-            for s in 0..draws_len {
-                signal[s] = log_p[s] - log_q[s];
+        if full(i) && whole && settings.terms == Terms::default() {
+            signal.copy_from_slice(&pass.integrand);
+        } else {
+            if full(i) && settings.terms.likelihood {
+                let log_p = if has_locals { pass.locals.column(i) } else { &pass.log_p };
+                let log_q = pass.log_q.column(i);
+                for s in 0..draws_len {
+                    signal[s] = log_p[s] - log_q[s];
+                }
             }
-        }
-        if settings.terms.recursion && q.has_recursion() {
-            let x = covered_by(q, &pass.draws);
-            q.recursive().local(at, i, x, &pass.draws.z, &mut r, &pass.cache);
-            for s in 0..draws_len {
-                signal[s] += r[s];
+            if settings.terms.recursion && q.has_recursion() {
+                q.recursive().local(at, i, Known { prepared: &pass.prepared, cache: &pass.cache }, &mut r);
+                for s in 0..draws_len {
+                    signal[s] += r[s];
+                }
             }
         }
         compare(&mut signal, weight, settings);

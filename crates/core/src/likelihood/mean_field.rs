@@ -37,9 +37,9 @@ impl Factor {
                 Box::new(family::Binomial::new(upper as u64).map_err(|e| bad(e.to_string()))?)
             }
             other => {
-                return Bijector::for_support(other)
-                    .map(Self::PointMass)
-                    .ok_or_else(|| bad(format!("no factor covers the support {other:?}; whole numbers must start at 0")));
+                return Bijector::for_support(other).map(Self::PointMass).ok_or_else(|| {
+                    bad(format!("no factor covers the support {other:?}; whole numbers must start at 0"))
+                });
             }
         };
         Ok(Self::Family(family))

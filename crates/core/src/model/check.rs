@@ -45,7 +45,12 @@ pub fn check(model: &dyn Model, seed: u64) -> Result<CheckReport> {
     model.log_joint(&z, &mut log_p)?;
     let finite = log_p.iter().filter(|v| v.is_finite()).count();
     if finite == 0 {
-        return Err(Error::NotFinite { step: 0, dropped: POINTS, drawn: POINTS, example: describe(model, &z, 0, log_p[0]) });
+        return Err(Error::NotFinite {
+            step: 0,
+            dropped: POINTS,
+            drawn: POINTS,
+            example: describe(model, &z, 0, log_p[0]),
+        });
     }
     let mut report =
         CheckReport { finite, tried: POINTS, locals: false, conditionals: false, gradient: model.gradient().is_some() };

@@ -24,7 +24,9 @@ pub enum Covariance {
 
 /// λ = μ + L ε.
 ///
-/// θ is μ, then L: its log diagonal alone, or its rows packed with the diagonal as logarithms.
+/// θ is μ, then L: its log diagonal ℓ alone, or its rows packed, L_ii = e^ℓ_i and L_ij = e^ℓ_i c_ij. With a scale of its own
+/// a row can grow as fast as it needs to, whatever the size of a step: binary latents that are nearly tied together ask for
+/// logits with standard deviations in the tens.
 ///
 /// ```
 /// use hyperprior::prior::{Covariance, Gaussian, Prior};
@@ -65,14 +67,34 @@ impl Gaussian {
         }
     }
 
-    /// L with its diagonal exponentiated, packed (full covariance only).
+    /// L, packed (full covariance only).
     fn scale(&self, theta: &[f64], scratch: &mut Scratch) -> Vec<f64> {
         let mut scale = scratch.take(packed_len(self.len));
+        self.write_scale(theta, &mut scale);
+        scale
+    }
+
+    fn write_scale(&self, theta: &[f64], scale: &mut [f64]) {
         scale.copy_from_slice(&theta[self.len..]);
         for i in 0..self.len {
-            scale[packed(i, i)] = scale[packed(i, i)].exp();
+            let row = &mut scale[packed(i, 0)..=packed(i, i)];
+            let size = row[i].exp();
+            row[..i].iter_mut().for_each(|c| *c *= size);
+            row[i] = size;
         }
-        scale
+    }
+
+    /// d_theta += the pullback of L, whose cotangent `d_scale` is used up.
+    fn scale_pullback(&self, scale: &[f64], mut d_scale: Vec<f64>, d_theta: &mut [f64], scratch: &mut Scratch) {
+        for i in 0..self.len {
+            let row = packed(i, 0)..packed(i, i) + 1;
+            let (l, d) = (&scale[row.clone()], &mut d_scale[row]);
+            let d_log_size = vector::dot(l, d);
+            d[..i].iter_mut().for_each(|d| *d *= l[i]);
+            d[i] = d_log_size;
+        }
+        vector::add_scaled(1.0, &d_scale, &mut d_theta[self.len..]);
+        scratch.give(d_scale);
     }
 
     /// x ← L⁻¹ (λ − μ).
@@ -145,11 +167,10 @@ impl Gaussian {
                 linalg::lower_transpose_solve(&scale, g.as_mut_slice(), draws_len);
                 let mut d_scale = scratch.take(scale.len());
                 linalg::lower_outer(g.as_slice(), x.as_slice(), &mut d_scale, draws_len);
+                self.scale_pullback(&scale, d_scale, d_theta, scratch);
                 for i in 0..self.len {
-                    d_scale[packed(i, i)] = d_scale[packed(i, i)] * scale[packed(i, i)] - total;
+                    self.add_log_diagonal(d_theta, i, -total);
                 }
-                vector::add_scaled(1.0, &d_scale, &mut d_theta[self.len..]);
-                scratch.give(d_scale);
                 scratch.give(scale);
             }
         }
@@ -194,18 +215,15 @@ impl Gaussian {
         match self.covariance {
             Covariance::Diagonal => {
                 for i in 0..self.len {
-                    d_theta[self.len + i] +=
-                        vector::dot(d_lambda.column(i), eps.column(i)) * theta[self.len + i].exp();
+                    d_theta[self.len + i] += vector::dot(d_lambda.column(i), eps.column(i)) * theta[self.len + i].exp();
                 }
             }
             Covariance::Full => {
                 let mut d_scale = scratch.take(packed_len(self.len));
                 linalg::lower_outer(d_lambda.as_slice(), eps.as_slice(), &mut d_scale, eps.draws_len());
-                for i in 0..self.len {
-                    d_scale[packed(i, i)] *= theta[self.len + packed(i, i)].exp();
-                }
-                vector::add_scaled(1.0, &d_scale, &mut d_theta[self.len..]);
-                scratch.give(d_scale);
+                let scale = self.scale(theta, scratch);
+                self.scale_pullback(&scale, d_scale, d_theta, scratch);
+                scratch.give(scale);
             }
         }
     }
@@ -224,10 +242,12 @@ impl Gaussian {
         if let (Covariance::Full, Some(covariance)) = (self.covariance, covariance)
             && let Some(scale) = linalg::cholesky(covariance, self.len)
         {
-            theta[self.len..].copy_from_slice(&scale);
             for i in 0..self.len {
-                let at = self.len + packed(i, i);
-                theta[at] = theta[at].ln();
+                let size = scale[packed(i, i)];
+                for j in 0..i {
+                    theta[self.len + packed(i, j)] = scale[packed(i, j)] / size;
+                }
+                theta[self.len + packed(i, i)] = size.ln();
             }
         }
     }
@@ -242,12 +262,7 @@ impl Gaussian {
                     scale[packed(i, i)] = theta[self.len + i].exp();
                 }
             }
-            Covariance::Full => {
-                scale.copy_from_slice(&theta[self.len..]);
-                for i in 0..self.len {
-                    scale[packed(i, i)] = scale[packed(i, i)].exp();
-                }
-            }
+            Covariance::Full => self.write_scale(theta, scale),
         }
     }
 }

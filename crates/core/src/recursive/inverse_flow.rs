@@ -9,7 +9,7 @@
 
 use super::features::Features;
 use super::same_as_prior::{HALF_LN_2_PI, pick};
-use super::{Cache, Recursive, Space, Surroundings};
+use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::Start;
 use hyperprior_math::batch::Batch;
@@ -56,19 +56,19 @@ pub struct InverseFlow {
     base_len: usize,
 }
 
-/// The batches of the cache, by what they hold.
+/// The batches that [`Recursive::prepare`] leaves: t(z), and the logits of r(k | z) with their log sum.
+mod prepared {
+    pub const FEATURES: usize = 0;
+    pub const LOGITS: usize = 1;
+    pub const LEN: usize = 2;
+}
+
+/// The batches that [`Recursive::forward`] leaves: λ₀, the layers' tanh, and each covered latent's base term.
 mod held {
-    /// λ₀.
     pub const BASE: usize = 0;
-    /// The layers' tanh.
     pub const TANH: usize = 1;
-    /// t(z), all latents'.
-    pub const FEATURES: usize = 2;
-    /// The logits of r(k | z), and their log sum.
-    pub const LOGITS: usize = 3;
-    /// Each covered latent's base term.
-    pub const TERMS: usize = 4;
-    pub const LEN: usize = 5;
+    pub const TERMS: usize = 2;
+    pub const LEN: usize = 3;
 }
 
 impl InverseFlow {
@@ -275,11 +275,22 @@ impl Recursive for InverseFlow {
         true
     }
 
+    fn prepare(&self, at: Surroundings, _x: &Batch, z: &Batch, prepared: &mut Cache, _scratch: &mut Scratch) {
+        let draws_len = z.draws_len();
+        let [features, logits] = prepared.reserve(prepared::LEN) else { unreachable!() };
+        features.reshape(self.features_len, draws_len);
+        self.write_features(z, features);
+        if self.components_len > 1 {
+            logits.reshape(self.components_len + 1, draws_len);
+            self.write_logits(at.phi, features, logits);
+        }
+    }
+
     fn forward(
         &self,
         at: Surroundings,
         x: &Batch,
-        z: &Batch,
+        prepared: &Cache,
         out: &mut [f64],
         cache: &mut Cache,
         _scratch: &mut Scratch,
@@ -287,15 +298,14 @@ impl Recursive for InverseFlow {
         let draws_len = x.draws_len();
         let k = self.component(at);
         let (layers, base) = self.split(at.phi, k);
-        let [x0, tanh, features, logits, terms] = cache.reserve(held::LEN) else { unreachable!() };
+        let features = &prepared.batches[prepared::FEATURES];
+        let [x0, tanh, terms] = cache.reserve(held::LEN) else { unreachable!() };
         x0.reshape(self.flow.len, draws_len);
         x0.as_mut_slice().copy_from_slice(x.columns(self.given..x.columns_len()));
         tanh.reshape(self.flow.layers_len, draws_len);
-        features.reshape(self.features_len, draws_len);
         terms.reset(self.covered.len(), draws_len);
         out.fill(0.0);
         self.flow.forward(layers, x0, out, tanh.as_mut_slice());
-        self.write_features(z, features);
         let given = x.columns(0..self.condition_len);
         for (place, covered) in self.covered.iter().enumerate() {
             let t = self.features(features, covered);
@@ -305,23 +315,14 @@ impl Recursive for InverseFlow {
             }
             add_scaled(1.0, term, out);
         }
-        if self.components_len > 1 {
-            logits.reshape(self.components_len + 1, draws_len);
-            self.write_logits(at.phi, features, logits);
-            add_scaled(1.0, logits.column(k), out);
-            add_scaled(-1.0, logits.column(self.components_len), out);
-        }
+        self.add_class(k, prepared, out);
     }
 
-    fn local(&self, at: Surroundings, i: usize, _x: &Batch, _z: &Batch, out: &mut [f64], cache: &Cache) {
+    fn local(&self, at: Surroundings, i: usize, known: Known, out: &mut [f64]) {
         out.fill(0.0);
         let Some(place) = self.by_latent[i] else { return };
-        out.copy_from_slice(cache.batches[held::TERMS].column(place));
-        if self.components_len > 1 {
-            let logits = &cache.batches[held::LOGITS];
-            add_scaled(1.0, logits.column(self.component(at)), out);
-            add_scaled(-1.0, logits.column(self.components_len), out);
-        }
+        out.copy_from_slice(known.cache.batches[held::TERMS].column(place));
+        self.add_class(self.component(at), known.prepared, out);
     }
 
     fn conditional(
@@ -331,8 +332,8 @@ impl Recursive for InverseFlow {
         x: &Batch,
         _z: &Batch,
         values: &[f64],
+        known: Known,
         out: &mut Batch,
-        cache: &Cache,
         scratch: &mut Scratch,
     ) {
         out.as_mut_slice().fill(0.0);
@@ -341,7 +342,7 @@ impl Recursive for InverseFlow {
         let k = self.component(at);
         let (_, base) = self.split(at.phi, k);
         let draws_len = x.draws_len();
-        let x0 = &cache.batches[held::BASE];
+        let x0 = &known.cache.batches[held::BASE];
         let given = x.columns(0..self.condition_len);
         let mut t = scratch.take(covered.features.len() * draws_len);
         let mut moved = scratch.take_batch(self.components_len + 1, draws_len);
@@ -354,7 +355,7 @@ impl Recursive for InverseFlow {
                 base_term(self.coordinate(base, covered, c), &t, given, x0.column(j), out);
             }
             if self.components_len > 1 {
-                self.move_logits(at.phi, covered, &t, cache, &mut moved);
+                self.move_logits(at.phi, covered, &t, known.prepared, &mut moved);
                 add_scaled(1.0, moved.column(k), out);
                 add_scaled(-1.0, moved.column(self.components_len), out);
             }
@@ -369,19 +370,19 @@ impl Recursive for InverseFlow {
         x: &Batch,
         z: &Batch,
         d_log_r: &[f64],
+        known: Known,
         d_x: &mut Batch,
         d_z: &mut Batch,
         d_phi: &mut [f64],
-        cache: &Cache,
         scratch: &mut Scratch,
     ) {
         let draws_len = x.draws_len();
         let k = self.component(at);
         let (layers, base) = self.split(at.phi, k);
         let (component_len, layers_len) = (self.component_len(), self.flow.parameters_len());
-        let features = &cache.batches[held::FEATURES];
+        let features = &known.prepared.batches[prepared::FEATURES];
         let mut x0 = scratch.take_batch(self.flow.len, draws_len);
-        x0.copy_from(&cache.batches[held::BASE]);
+        x0.copy_from(&known.cache.batches[held::BASE]);
         let mut d_x0 = scratch.take_batch(self.flow.len, draws_len);
         let mut d_mean = scratch.take(draws_len);
         let mut d_log_sd = scratch.take(draws_len);
@@ -393,8 +394,7 @@ impl Recursive for InverseFlow {
             let n = covered.features.len();
             for (c, j) in covered.coordinates.clone().enumerate() {
                 let coordinate = self.coordinate(base, covered, c);
-                let cotangents =
-                    Cotangents { x: d_x0.column_mut(j), mean: &mut d_mean, log_sd: &mut d_log_sd };
+                let cotangents = Cotangents { x: d_x0.column_mut(j), mean: &mut d_mean, log_sd: &mut d_log_sd };
                 base_pullback(coordinate, t, given, x0.column(j), d_log_r, cotangents);
                 let first = covered.first_parameter + c * self.coordinate_len(covered);
                 let d = &mut d_base[first..first + self.coordinate_len(covered)];
@@ -417,11 +417,11 @@ impl Recursive for InverseFlow {
             }
         }
         let d_layers = &mut d_phi[k * component_len..k * component_len + layers_len];
-        let tanh = cache.batches[held::TANH].as_slice();
+        let tanh = known.cache.batches[held::TANH].as_slice();
         self.flow.pullback(layers, &mut x0, &mut d_x0, d_log_r, tanh, d_layers, scratch);
         add_scaled(1.0, d_x0.as_slice(), d_x.columns_mut(self.given..self.given + self.flow.len));
         if self.components_len > 1 {
-            self.class_pullback(at.phi, k, d_log_r, cache, &mut d_mean, &mut d_features, d_phi);
+            self.class_pullback(at.phi, k, d_log_r, known.prepared, &mut d_mean, &mut d_features, d_phi);
         }
         for covered in self.covered.iter().filter(|c| c.is_pathwise) {
             for f in 0..covered.features.len() {
@@ -442,21 +442,15 @@ impl Recursive for InverseFlow {
     fn sample(
         &self,
         at: Surroundings,
-        z: &Batch,
+        prepared: &Cache,
         streams: &mut [Stream],
         x: &mut Batch,
         components: &mut [usize],
         scratch: &mut Scratch,
     ) {
-        let draws_len = z.draws_len();
-        let mut features = scratch.take_batch(self.features_len, draws_len);
-        let mut logits = scratch.take_batch(self.components_len + 1, draws_len);
+        let [features, logits] = &prepared.batches[..prepared::LEN] else { unreachable!() };
         let mut log_p = scratch.take(self.components_len);
         let mut one = scratch.take_batch(self.flow.len, 1);
-        self.write_features(z, &mut features);
-        if self.components_len > 1 {
-            self.write_logits(at.phi, &features, &mut logits);
-        }
         for (s, rng) in streams.iter_mut().enumerate() {
             components[s] = if self.components_len > 1 {
                 logits.read_draw(s, &mut log_p);
@@ -491,8 +485,6 @@ impl Recursive for InverseFlow {
         }
         scratch.give_batch(one);
         scratch.give(log_p);
-        scratch.give_batch(logits);
-        scratch.give_batch(features);
     }
 
     fn initialize(&self, start: &Start, rng: &mut Stream, phi: &mut [f64]) {
@@ -519,13 +511,22 @@ impl Recursive for InverseFlow {
 }
 
 impl InverseFlow {
+    /// out += log r(k | z).
+    fn add_class(&self, k: usize, prepared: &Cache, out: &mut [f64]) {
+        if self.components_len > 1 {
+            let logits = &prepared.batches[prepared::LOGITS];
+            add_scaled(1.0, logits.column(k), out);
+            add_scaled(-1.0, logits.column(self.components_len), out);
+        }
+    }
+
     /// The logits with one latent's features replaced by `t`.
-    fn move_logits(&self, phi: &[f64], covered: &Covered, t: &[f64], cache: &Cache, moved: &mut Batch) {
+    fn move_logits(&self, phi: &[f64], covered: &Covered, t: &[f64], prepared: &Cache, moved: &mut Batch) {
         let draws_len = moved.draws_len();
-        let features = self.features(&cache.batches[held::FEATURES], covered);
+        let features = self.features(&prepared.batches[prepared::FEATURES], covered);
         for k in 0..self.components_len {
             let column = moved.column_mut(k);
-            column.copy_from_slice(cache.batches[held::LOGITS].column(k));
+            column.copy_from_slice(prepared.batches[prepared::LOGITS].column(k));
             for f in 0..covered.features.len() {
                 let a = self.class(phi, k)[1 + covered.first_feature + f];
                 let at = f * draws_len..(f + 1) * draws_len;
@@ -544,13 +545,12 @@ impl InverseFlow {
         phi: &[f64],
         k: usize,
         d_log_r: &[f64],
-        cache: &Cache,
+        prepared: &Cache,
         d_logit: &mut [f64],
         d_features: &mut Batch,
         d_phi: &mut [f64],
     ) {
-        let logits = &cache.batches[held::LOGITS];
-        let features = &cache.batches[held::FEATURES];
+        let [features, logits] = &prepared.batches[..prepared::LEN] else { unreachable!() };
         for j in 0..self.components_len {
             let own = f64::from(j == k);
             let total = logits.column(self.components_len);

@@ -6,11 +6,11 @@
 
 mod features;
 mod inverse_flow;
-mod mixture_laplace;
+mod mixture_gaussian;
 mod same_as_prior;
 
 pub use inverse_flow::InverseFlow;
-pub use mixture_laplace::MixtureLaplace;
+pub use mixture_gaussian::{GaussianFit, MixtureGaussian};
 pub use same_as_prior::SameAsPrior;
 pub(crate) use same_as_prior::log_standard_normal;
 
@@ -47,7 +47,7 @@ pub struct Surroundings<'a> {
     pub component: usize,
 }
 
-/// Where an approximation keeps what it computed for a batch, from [`Recursive::forward`] to the calls that follow it.
+/// Where an approximation keeps what it computed for a batch, for the calls that follow.
 #[derive(Debug, Default)]
 pub struct Cache {
     /// Batches, each with a meaning that its owner knows.
@@ -62,6 +62,15 @@ impl Cache {
         }
         &mut self.batches[..len]
     }
+}
+
+/// What was computed for a batch: about its z, and about its x.
+#[derive(Clone, Copy, Debug)]
+pub struct Known<'a> {
+    /// What [`Recursive::prepare`] left.
+    pub prepared: &'a Cache,
+    /// What [`Recursive::forward`] left.
+    pub cache: &'a Cache,
 }
 
 /// r(x | z; φ) over a batch of draws, x being λ or ε as [`space`](Self::space) says.
@@ -83,11 +92,23 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// [`conditional`](Self::conditional) is cheap.
     fn is_local(&self) -> bool;
 
+    /// What r knows from z alone (and from the point masses' leading coordinates of `x`), once for all x that are asked of the
+    /// same z.
+    fn prepare(&self, at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch);
+
     /// out\[s\] = log r(x_s | z_s); what the calls below need is left in `cache`.
-    fn forward(&self, at: Surroundings, x: &Batch, z: &Batch, out: &mut [f64], cache: &mut Cache, scratch: &mut Scratch);
+    fn forward(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        prepared: &Cache,
+        out: &mut [f64],
+        cache: &mut Cache,
+        scratch: &mut Scratch,
+    );
 
     /// out\[s\] = r_i, the terms of log r that contain z_i; the whole of log r where it does not split.
-    fn local(&self, at: Surroundings, i: usize, x: &Batch, z: &Batch, out: &mut [f64], cache: &Cache);
+    fn local(&self, at: Surroundings, i: usize, known: Known, out: &mut [f64]);
 
     /// out\[v, s\] = r_i with z_i replaced by values\[v\], up to a number that depends on s alone.
     fn conditional(
@@ -97,8 +118,8 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         x: &Batch,
         z: &Batch,
         values: &[f64],
+        known: Known,
         out: &mut Batch,
-        cache: &Cache,
         scratch: &mut Scratch,
     );
 
@@ -109,10 +130,10 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         x: &Batch,
         z: &Batch,
         d_log_r: &[f64],
+        known: Known,
         d_x: &mut Batch,
         d_z: &mut Batch,
         d_phi: &mut [f64],
-        cache: &Cache,
         scratch: &mut Scratch,
     );
 
@@ -121,7 +142,7 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     fn sample(
         &self,
         at: Surroundings,
-        z: &Batch,
+        prepared: &Cache,
         streams: &mut [Stream],
         x: &mut Batch,
         components: &mut [usize],

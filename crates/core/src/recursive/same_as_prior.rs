@@ -1,6 +1,6 @@
 //! r = prior: the recursive approximation that has not looked at z, which makes the bound the conditional-entropy bound.
 
-use super::{Cache, Recursive, Space, Surroundings};
+use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::prior::Start;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
@@ -33,11 +33,13 @@ impl Recursive for SameAsPrior {
         true
     }
 
+    fn prepare(&self, _at: Surroundings, _x: &Batch, _z: &Batch, _prepared: &mut Cache, _scratch: &mut Scratch) {}
+
     fn forward(
         &self,
         at: Surroundings,
         x: &Batch,
-        _z: &Batch,
+        _prepared: &Cache,
         out: &mut [f64],
         _cache: &mut Cache,
         scratch: &mut Scratch,
@@ -51,7 +53,7 @@ impl Recursive for SameAsPrior {
         scratch.give(log_pi);
     }
 
-    fn local(&self, _at: Surroundings, _i: usize, _x: &Batch, _z: &Batch, out: &mut [f64], _cache: &Cache) {
+    fn local(&self, _at: Surroundings, _i: usize, _known: Known, out: &mut [f64]) {
         out.fill(0.0);
     }
 
@@ -62,8 +64,8 @@ impl Recursive for SameAsPrior {
         _x: &Batch,
         _z: &Batch,
         _values: &[f64],
+        _known: Known,
         out: &mut Batch,
-        _cache: &Cache,
         _scratch: &mut Scratch,
     ) {
         out.as_mut_slice().fill(0.0);
@@ -75,10 +77,10 @@ impl Recursive for SameAsPrior {
         _x: &Batch,
         _z: &Batch,
         _d_log_r: &[f64],
+        _known: Known,
         _d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],
-        _cache: &Cache,
         _scratch: &mut Scratch,
     ) {
         // On the noise nothing of r moves with θ but log π_k, and the bound's own −log π_k cancels that.
@@ -87,7 +89,7 @@ impl Recursive for SameAsPrior {
     fn sample(
         &self,
         at: Surroundings,
-        _z: &Batch,
+        _prepared: &Cache,
         streams: &mut [Stream],
         x: &mut Batch,
         components: &mut [usize],

@@ -96,9 +96,7 @@ impl CorrelatedCounts {
     /// Never: its latents are well declared.
     pub fn new(target: CountTarget) -> Self {
         let latents = Latents::new().vector("z", 2, Support::Counts).expect("two counts are a valid declaration");
-        let table = (0..TABLE * TABLE)
-            .map(|e| target.log_density((e / TABLE) as f64, (e % TABLE) as f64))
-            .collect();
+        let table = (0..TABLE * TABLE).map(|e| target.log_density((e / TABLE) as f64, (e % TABLE) as f64)).collect();
         Self { target, latents, table }
     }
 

@@ -1,8 +1,8 @@
 //! The Bernoulli family.
 
-use super::{Family, Support, add_weighted, map_draws, map_information, sample_draws};
+use super::{Family, Support, add_weighted, map_information, sample_draws};
 use crate::random::Stream;
-use crate::special::{sigmoid, softplus};
+use crate::special::sigmoid;
 use rand::RngExt;
 
 /// Zero or one: q(z | λ) = σ(λ)ᶻ σ(−λ)¹⁻ᶻ, where λ is the logit of the probability of one.
@@ -30,9 +30,7 @@ impl Family for Bernoulli {
     }
 
     fn log_density(&self, lambda: &[f64], z: &[f64], out: &mut [f64]) {
-        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |[logit], z| {
-            -softplus(if z == 1.0 { -logit } else { logit })
-        });
+        crate::vector::log_bernoulli(lambda, z, out);
     }
 
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]) {

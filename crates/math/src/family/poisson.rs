@@ -1,12 +1,15 @@
 //! The Poisson family.
 
 use super::{
-    Family, LOG_LIMIT, Support, add_weighted, bernstein_window, cover_windows, exp_bounded, map_draws, map_information,
+    Family, LOG_LIMIT, Support, add_weighted, bernstein_window, cover_windows, exp_bounded, map_information,
     sample_draws,
 };
 use crate::random::Stream;
 use crate::special::ln_factorial;
 use rand_distr::Distribution;
+
+/// e^[`LOG_LIMIT`].
+const LARGEST_EXP: f64 = 1.014_232_054_735_004_5e304;
 
 /// The largest rate that is drawn from; a larger one is drawn as this one.
 const LARGEST_RATE: f64 = 1e19;
@@ -43,10 +46,15 @@ impl Family for Poisson {
     }
 
     fn log_density(&self, lambda: &[f64], z: &[f64], out: &mut [f64]) {
-        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |[log_rate], z| {
-            let log_rate = log_rate.clamp(-LOG_LIMIT, LOG_LIMIT);
-            z * log_rate - log_rate.exp() - ln_factorial(z)
-        });
+        crate::vector::exp(lambda, out);
+        for ((out, log_rate), z) in out.iter_mut().zip(lambda).zip(z) {
+            *out = if self.support().contains(*z) {
+                let log_rate = log_rate.clamp(-LOG_LIMIT, LOG_LIMIT);
+                z * log_rate - out.min(LARGEST_EXP) - ln_factorial(*z)
+            } else {
+                f64::NEG_INFINITY
+            };
+        }
     }
 
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]) {

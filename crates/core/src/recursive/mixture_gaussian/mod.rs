@@ -1,14 +1,21 @@
-//! Mixture-Laplace: per Gaussian component of the prior, the mode and curvature of q(λ | k, z), found by Newton's method.
+//! A Gaussian per component of the prior, fitted to q(λ | k, z) for every draw: the analytic recursive approximations.
 //!
-//! With λ = μ_k + L_k ε, each component has log q(ε | k, z) = log N(ε; 0, I) + log q(z | μ_k + L_k ε) + const, its mode m_k
-//! and precision V_k⁻¹ = I + L_kᵀ W L_k (W the Fisher information of z about λ there), and its share
-//! ρ_k ∝ π_k q(z | m_k) N(m_k) |V_k|^½. Then r(k, ε | z) = ρ_k N(ε; m_k, V_k) on the noise, Σ_k ρ_k N(λ; …) on λ.
+//! With λ = μ_k + L_k ε, the posterior of the noise behind a draw is log q(ε | k, z) = log N(ε; 0, I) +
+//! log q(z | μ_k + L_k ε) + const. It is approximated by N(m_k, V_k), and its evidence gives the component's share ρ_k. Then
+//! r(k, ε | z) = ρ_k N(ε; m_k, V_k) on the noise, and Σ_k ρ_k N(λ; …) on λ.
 //!
-//! It has no parameters and is held fixed in θ (any density may serve as r, so a gradient that treats it as constant is the
-//! gradient of a valid bound). It does not split by latent: O(K d³) per draw, for small λ.
+//! Two ways of fitting the Gaussian: [mode and curvature](laplace), called mixture-Laplace, exact enough for counts; and
+//! [matched moments](propagation), called mixture-EP, for binary latents with wide λ, whose posteriors are one-sided and
+//! leave their mode behind.
+//!
+//! Neither has parameters, and both are held fixed in θ (any density may serve as r, so a gradient that treats it as
+//! constant is the gradient of a valid bound). They do not split by latent: O(K d³) per draw, for small λ.
+
+mod laplace;
+mod propagation;
 
 use super::same_as_prior::{HALF_LN_2_PI, pick};
-use super::{Cache, Recursive, Space, Surroundings};
+use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::{Prior, Start};
@@ -19,36 +26,72 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Newton's steps at most; a draw that has not settled by then still gives a density, only a less apt one.
-const STEPS_MAX: usize = 25;
-/// A step in λ longer than this is cut: the log of a rate cannot be trusted further than that.
-const STEP_LENGTH_MAX: f64 = 2.0;
-/// A draw whose step in ε is below this has settled.
-const SETTLED: f64 = 1e-9;
+/// How each Gaussian is fitted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum GaussianFit {
+    /// At the mode, with the curvature there: mixture-Laplace.
+    #[default]
+    Laplace,
+    /// By matching moments, expectation propagation: mixture-EP.
+    ExpectationPropagation,
+}
 
 /// The analytic r for Gaussian and mixture priors.
 #[derive(Clone, Debug)]
-pub struct MixtureLaplace {
+pub struct MixtureGaussian {
+    fit: GaussianFit,
     space: Space,
     components_len: usize,
+    shape: Shape,
+}
+
+/// What of λ is covered.
+#[derive(Clone, Debug)]
+struct Shape {
     lambda_len: usize,
+    /// How many leading parameters are given.
     given: usize,
-    /// The latents it covers, with their places among the covered parameters.
+    /// The latents that are covered, with their places among the covered parameters.
     covered: Vec<(usize, Range<usize>)>,
 }
 
-/// What [`Recursive::forward`] leaves in the cache: log shares, modes and Cholesky factors of the precisions.
-mod held {
-    pub const SHARES: usize = 0;
-    pub const MODES: usize = 1;
-    pub const PRECISIONS: usize = 2;
-    /// On λ: each component's log share plus log density, and their log sum.
-    pub const JOINT: usize = 3;
-    /// log r.
-    pub const LOG_R: usize = 4;
-    pub const LEN: usize = 5;
+impl Shape {
+    fn covered_len(&self) -> usize {
+        self.lambda_len - self.given
+    }
+
+    /// λ's covered columns ← offset + L ε.
+    fn place(&self, block: &[f64], offset: &Batch, eps: &[f64], lambda: &mut Batch) {
+        let columns = lambda.columns_mut(self.given..self.lambda_len);
+        columns.copy_from_slice(offset.as_slice());
+        linalg::lower_multiply(block, eps, columns, offset.draws_len());
+    }
+}
+
+/// The Gaussian fitted to each draw: a column per number.
+struct Fitted<'a> {
+    /// m.
+    mode: &'a mut [f64],
+    /// The packed Cholesky factor of V⁻¹.
+    precision: &'a mut [f64],
+    /// log ∫ N(ε; 0, I) q(z | λ(ε)) dε, as the fit has it.
+    evidence: &'a mut [f64],
+}
+
+/// What [`Recursive::prepare`] leaves: the log shares, the modes and the Cholesky factors of the precisions, all components'.
+const PREPARED: usize = 3;
+/// What [`Recursive::forward`] leaves: on λ each component's log share plus log density; and log r.
+const HELD: usize = 2;
+
+fn fit_name(fit: GaussianFit) -> &'static str {
+    match fit {
+        GaussianFit::Laplace => "mixture-Laplace",
+        GaussianFit::ExpectationPropagation => "mixture-EP",
+    }
 }
 
 /// A component's Gaussian, taken apart into what is given (λ_c) and what is covered (λ_d).
@@ -83,15 +126,16 @@ impl Pieces {
     }
 }
 
-impl MixtureLaplace {
+impl MixtureGaussian {
     /// For this likelihood and prior.
     ///
     /// # Errors
     /// [`Error::Mismatch`] where the prior is not made of Gaussians, where a factor is differentiated pathwise (its draw
-    /// would move the mode), or where r is on λ beside point masses.
-    pub fn new(likelihood: &dyn Likelihood, prior: &dyn Prior, space: Space) -> Result<Self> {
+    /// would move the Gaussian), where r is on λ beside point masses, or where moments are to be matched for a factor of
+    /// several parameters.
+    pub fn new(likelihood: &dyn Likelihood, prior: &dyn Prior, fit: GaussianFit, space: Space) -> Result<Self> {
         let mismatch = |second: String, reason: &str| Error::Mismatch {
-            first: "the mixture-Laplace approximation".to_owned(),
+            first: format!("the {} approximation", fit_name(fit)),
             second,
             reason: reason.to_owned(),
         };
@@ -111,6 +155,12 @@ impl MixtureLaplace {
                 Kind::PointMass => {}
                 Kind::Sampled => {
                     let range = likelihood.lambda_range(i);
+                    if range.len() > 1 && fit == GaussianFit::ExpectationPropagation {
+                        return Err(mismatch(
+                            format!("the factor `{}`", likelihood.factor_name(i)),
+                            "it matches moments of one parameter at a time; use mixture-Laplace or an inverse flow",
+                        ));
+                    }
                     covered.push((i, range.start - given..range.end - given));
                 }
                 Kind::Pathwise => {
@@ -121,162 +171,60 @@ impl MixtureLaplace {
                 }
             }
         }
-        Ok(Self { space, components_len: prior.components_len(), lambda_len: prior.lambda_len(), given, covered })
+        let shape = Shape { lambda_len: prior.lambda_len(), given, covered };
+        Ok(Self { fit, space, components_len: prior.components_len(), shape })
     }
 
-    fn covered_len(&self) -> usize {
-        self.lambda_len - self.given
+    fn solve(&self, at: Surroundings, block: &[f64], offset: &Batch, z: &Batch, fitted: Fitted, scratch: &mut Scratch) {
+        match self.fit {
+            GaussianFit::Laplace => laplace::solve(&self.shape, at.likelihood, block, offset, z, fitted, scratch),
+            GaussianFit::ExpectationPropagation => {
+                propagation::solve(&self.shape, at.likelihood, block, offset, z, fitted, scratch);
+            }
+        }
     }
 
     /// Where λ_d's component-k location is before ε_d moves it, μ_d + L_dc ε_c, and log N(λ_c; k), given λ_c.
-    fn offset(&self, pieces: &Pieces, lambda_c: &Batch, offset: &mut Batch, log_given: &mut [f64], scratch: &mut Scratch) {
+    fn offset(
+        &self,
+        pieces: &Pieces,
+        lambda_c: &Batch,
+        offset: &mut Batch,
+        log_given: &mut [f64],
+        scratch: &mut Scratch,
+    ) {
         let draws_len = offset.draws_len();
         log_given.fill(0.0);
-        let mut eps_c = scratch.take_batch(self.given, draws_len);
-        for c in 0..self.given {
+        let mut eps_c = scratch.take_batch(self.shape.given, draws_len);
+        for c in 0..self.shape.given {
             for (e, l) in eps_c.column_mut(c).iter_mut().zip(lambda_c.column(c)) {
                 *e = l - pieces.mean[c];
             }
         }
-        linalg::lower_solve(&pieces.scale[..packed_len(self.given)], eps_c.as_mut_slice(), draws_len);
-        for c in 0..self.given {
+        linalg::lower_solve(&pieces.scale[..packed_len(self.shape.given)], eps_c.as_mut_slice(), draws_len);
+        for c in 0..self.shape.given {
             let log_scale = pieces.scale[packed(c, c)].ln();
             for (o, e) in log_given.iter_mut().zip(eps_c.column(c)) {
                 *o -= 0.5 * e * e + log_scale + HALF_LN_2_PI;
             }
         }
-        for j in 0..self.covered_len() {
+        for j in 0..self.shape.covered_len() {
             let column = offset.column_mut(j);
-            column.fill(pieces.mean[self.given + j]);
-            for c in 0..self.given {
-                add_scaled(pieces.scale[packed(self.given + j, c)], eps_c.column(c), column);
+            column.fill(pieces.mean[self.shape.given + j]);
+            for c in 0..self.shape.given {
+                add_scaled(pieces.scale[packed(self.shape.given + j, c)], eps_c.column(c), column);
             }
         }
         scratch.give_batch(eps_c);
     }
 
-    /// The mode, the Cholesky factor of the precision there, and log q(z | mode) − ½|mode|² − ½ log|precision|.
-    fn solve(
-        &self,
-        at: Surroundings,
-        block: &[f64],
-        offset: &Batch,
-        z: &Batch,
-        mode: &mut [f64],
-        precision: &mut [f64],
-        evidence: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
-        let (n, draws_len) = (self.covered_len(), z.draws_len());
-        let mut lambda = scratch.take_batch(self.lambda_len, draws_len);
-        let mut d_lambda = scratch.take_batch(self.lambda_len, draws_len);
-        let mut step = scratch.take(n * draws_len);
-        let mut move_lambda = scratch.take(n * draws_len);
-        let mut log_q = scratch.take(draws_len);
-        let mut active = scratch.take(draws_len);
-        let mut ones = scratch.take(draws_len);
-        mode.fill(0.0);
-        active.fill(1.0);
-        ones.fill(1.0);
-        for turn in 0..=STEPS_MAX {
-            lambda.columns_mut(self.given..self.lambda_len).copy_from_slice(offset.as_slice());
-            let covered = lambda.columns_mut(self.given..self.lambda_len);
-            linalg::lower_multiply(block, mode, covered, draws_len);
-            self.precision(at.likelihood, &lambda, block, precision, scratch);
-            linalg::cholesky_each(precision, n, draws_len);
-            if turn == STEPS_MAX || active.iter().all(|a| *a == 0.0) {
-                break;
-            }
-            // The gradient −ε + Lᵀ ∇_λ log q(z | λ), then Newton's step.
-            d_lambda.as_mut_slice().fill(0.0);
-            for (i, _) in &self.covered {
-                at.likelihood.score(*i, &lambda, z.column(*i), &ones, &mut d_lambda);
-            }
-            for (s, m) in step.iter_mut().zip(mode.iter()) {
-                *s = -m;
-            }
-            let score = d_lambda.columns(self.given..self.lambda_len);
-            linalg::lower_transpose_multiply(block, score, &mut step, draws_len);
-            linalg::lower_solve_each(precision, &mut step, draws_len);
-            linalg::lower_transpose_solve_each(precision, &mut step, draws_len);
-            move_lambda.fill(0.0);
-            linalg::lower_multiply(block, &step, &mut move_lambda, draws_len);
-            for s in 0..draws_len {
-                if active[s] == 0.0 {
-                    continue;
-                }
-                let longest = |x: &[f64]| (0..n).map(|j| x[j * draws_len + s].abs()).fold(0.0, f64::max);
-                let cut = (STEP_LENGTH_MAX / longest(&move_lambda)).min(1.0);
-                for j in 0..n {
-                    mode[j * draws_len + s] += cut * step[j * draws_len + s];
-                }
-                // Not settled draws keep going alone, so that a draw's r depends on its own z and nothing else. A step that
-                // is not a number ends here too.
-                if !(longest(&step) > SETTLED) {
-                    active[s] = 0.0;
-                }
-            }
-        }
-        evidence.fill(0.0);
-        for (i, _) in &self.covered {
-            at.likelihood.log_density_of(*i, &lambda, z.column(*i), &mut log_q);
-            add_scaled(1.0, &log_q, evidence);
-        }
-        for j in 0..n {
-            for s in 0..draws_len {
-                let m = mode[j * draws_len + s];
-                evidence[s] -= 0.5 * m * m + precision[packed(j, j) * draws_len + s].ln();
-            }
-        }
-        for buffer in [ones, active, log_q, move_lambda, step] {
-            scratch.give(buffer);
-        }
-        scratch.give_batch(d_lambda);
-        scratch.give_batch(lambda);
-    }
-
-    /// I + Lᵀ W L, packed, a column per entry.
-    fn precision(
-        &self,
-        likelihood: &dyn Likelihood,
-        lambda: &Batch,
-        block: &[f64],
-        precision: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
-        let (n, draws_len) = (self.covered_len(), lambda.draws_len());
-        precision.fill(0.0);
-        for j in 0..n {
-            precision[packed(j, j) * draws_len..(packed(j, j) + 1) * draws_len].fill(1.0);
-        }
-        let entry = |i: usize, j: usize| if j <= i { block[packed(i, j)] } else { 0.0 };
-        for (i, range) in &self.covered {
-            let p = range.len();
-            let mut own = scratch.take(p * p * draws_len);
-            likelihood.information(*i, lambda, &mut own);
-            for (a, b) in (0..p).flat_map(|a| (0..p).map(move |b| (a, b))) {
-                let w = &own[(a * p + b) * draws_len..(a * p + b + 1) * draws_len];
-                let (row, column) = (range.start + a, range.start + b);
-                for j in 0..=row {
-                    for k in 0..=j.min(column) {
-                        let factor = entry(row, j) * entry(column, k);
-                        if factor != 0.0 {
-                            add_scaled(factor, w, &mut precision[packed(j, k) * draws_len..(packed(j, k) + 1) * draws_len]);
-                        }
-                    }
-                }
-            }
-            scratch.give(own);
-        }
-    }
-
     /// λ_c of these draws, from x: the leading noise through its own component, or λ itself.
     fn lambda_c(&self, at: Surroundings, x: &Batch, lambda_c: &mut Batch, scratch: &mut Scratch) {
-        if self.given == 0 {
+        if self.shape.given == 0 {
             return;
         }
-        let pieces = Pieces::take(at, at.component, self.given, scratch);
-        for c in 0..self.given {
+        let pieces = Pieces::take(at, at.component, self.shape.given, scratch);
+        for c in 0..self.shape.given {
             let column = lambda_c.column_mut(c);
             column.fill(pieces.mean[c]);
             for e in 0..=c {
@@ -297,23 +245,24 @@ impl MixtureLaplace {
         precisions: &mut Batch,
         scratch: &mut Scratch,
     ) {
-        let (n, draws_len) = (self.covered_len(), z.draws_len());
+        let (n, draws_len) = (self.shape.covered_len(), z.draws_len());
         shares.reshape(self.components_len, draws_len);
         modes.reshape(self.components_len * n, draws_len);
         precisions.reshape(self.components_len * packed_len(n), draws_len);
         let mut log_pi = scratch.take(self.components_len);
         at.prior.log_weights(at.theta, &mut log_pi);
-        let mut lambda_c = scratch.take_batch(self.given, draws_len);
+        let mut lambda_c = scratch.take_batch(self.shape.given, draws_len);
         self.lambda_c(at, x, &mut lambda_c, scratch);
         let mut offset = scratch.take_batch(n, draws_len);
         let mut log_given = scratch.take(draws_len);
         for k in 0..self.components_len {
-            let pieces = Pieces::take(at, k, self.given, scratch);
+            let pieces = Pieces::take(at, k, self.shape.given, scratch);
             self.offset(&pieces, &lambda_c, &mut offset, &mut log_given, scratch);
             let mode = modes.columns_mut(k * n..(k + 1) * n);
             let precision = precisions.columns_mut(k * packed_len(n)..(k + 1) * packed_len(n));
             let share = shares.column_mut(k);
-            self.solve(at, &pieces.block, &offset, z, mode, precision, share, scratch);
+            let fitted = Fitted { mode, precision, evidence: &mut *share };
+            self.solve(at, &pieces.block, &offset, z, fitted, scratch);
             for (share, given) in share.iter_mut().zip(&log_given) {
                 *share += given + log_pi[k];
             }
@@ -331,8 +280,16 @@ impl MixtureLaplace {
     }
 
     /// out\[s\] = log N(ε; m, (C Cᵀ)⁻¹); `white` is left holding Cᵀ (ε − m).
-    fn log_normal(&self, eps: &[f64], mode: &[f64], precision: &[f64], white: &mut [f64], out: &mut [f64], scratch: &mut Scratch) {
-        let (n, draws_len) = (self.covered_len(), out.len());
+    fn log_normal(
+        &self,
+        eps: &[f64],
+        mode: &[f64],
+        precision: &[f64],
+        white: &mut [f64],
+        out: &mut [f64],
+        scratch: &mut Scratch,
+    ) {
+        let (n, draws_len) = (self.shape.covered_len(), out.len());
         let mut centred = scratch.take(n * draws_len);
         for ((c, e), m) in centred.iter_mut().zip(eps).zip(mode) {
             *c = e - m;
@@ -357,7 +314,7 @@ impl MixtureLaplace {
             }
         }
         linalg::lower_solve(&pieces.scale, eps, draws_len);
-        -(0..self.lambda_len).map(|i| pieces.scale[packed(i, i)].ln()).sum::<f64>()
+        -(0..self.shape.lambda_len).map(|i| pieces.scale[packed(i, i)].ln()).sum::<f64>()
     }
 
     /// log r at these draws, from solved modes; on λ the components' terms are left in `joint`.
@@ -365,20 +322,20 @@ impl MixtureLaplace {
         &self,
         at: Surroundings,
         x: &Batch,
-        solved: (&Batch, &Batch, &Batch),
+        solved: &[Batch],
         joint: &mut Batch,
         out: &mut [f64],
         scratch: &mut Scratch,
     ) {
-        let (n, draws_len) = (self.covered_len(), x.draws_len());
-        let (shares, modes, precisions) = solved;
+        let (n, draws_len) = (self.shape.covered_len(), x.draws_len());
+        let [shares, modes, precisions] = &solved[..PREPARED] else { unreachable!() };
         let mode = |k: usize| modes.columns(k * n..(k + 1) * n);
         let precision = |k: usize| precisions.columns(k * packed_len(n)..(k + 1) * packed_len(n));
         let mut white = scratch.take(n * draws_len);
         match self.space {
             Space::Noise => {
                 let k = at.component;
-                let eps = x.columns(self.given..x.columns_len());
+                let eps = x.columns(self.shape.given..x.columns_len());
                 self.log_normal(eps, mode(k), precision(k), &mut white, out, scratch);
                 add_scaled(1.0, shares.column(k), out);
             }
@@ -403,9 +360,10 @@ impl MixtureLaplace {
     }
 }
 
-impl Recursive for MixtureLaplace {
+impl Recursive for MixtureGaussian {
     fn name(&self) -> String {
-        if self.space == Space::Lambda { "mixture-Laplace on λ".to_owned() } else { "mixture-Laplace".to_owned() }
+        let name = fit_name(self.fit);
+        if self.space == Space::Lambda { format!("{name} on λ") } else { name.to_owned() }
     }
 
     fn space(&self) -> Space {
@@ -420,24 +378,28 @@ impl Recursive for MixtureLaplace {
         false
     }
 
+    fn prepare(&self, at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch) {
+        let [shares, modes, precisions] = prepared.reserve(PREPARED) else { unreachable!() };
+        self.solve_all(at, x, z, shares, modes, precisions, scratch);
+    }
+
     fn forward(
         &self,
         at: Surroundings,
         x: &Batch,
-        z: &Batch,
+        prepared: &Cache,
         out: &mut [f64],
         cache: &mut Cache,
         scratch: &mut Scratch,
     ) {
-        let [shares, modes, precisions, joint, log_r] = cache.reserve(held::LEN) else { unreachable!() };
-        self.solve_all(at, x, z, shares, modes, precisions, scratch);
-        self.log_density(at, x, (shares, modes, precisions), joint, out, scratch);
+        let [joint, log_r] = cache.reserve(HELD) else { unreachable!() };
+        self.log_density(at, x, &prepared.batches, joint, out, scratch);
         log_r.reshape(1, out.len());
         log_r.as_mut_slice().copy_from_slice(out);
     }
 
-    fn local(&self, _at: Surroundings, _i: usize, _x: &Batch, _z: &Batch, out: &mut [f64], cache: &Cache) {
-        out.copy_from_slice(cache.batches[held::LOG_R].as_slice());
+    fn local(&self, _at: Surroundings, _i: usize, known: Known, out: &mut [f64]) {
+        out.copy_from_slice(known.cache.batches[HELD - 1].as_slice());
     }
 
     fn conditional(
@@ -447,25 +409,27 @@ impl Recursive for MixtureLaplace {
         x: &Batch,
         z: &Batch,
         values: &[f64],
+        _known: Known,
         out: &mut Batch,
-        _cache: &Cache,
         scratch: &mut Scratch,
     ) {
         let draws_len = z.draws_len();
-        let n = self.covered_len();
+        let n = self.shape.covered_len();
         let mut moved = scratch.take_batch(z.columns_len(), draws_len);
         moved.copy_from(z);
-        let mut shares = scratch.take_batch(self.components_len, draws_len);
-        let mut modes = scratch.take_batch(self.components_len * n, draws_len);
-        let mut precisions = scratch.take_batch(self.components_len * packed_len(n), draws_len);
+        let mut solved = [
+            scratch.take_batch(self.components_len, draws_len),
+            scratch.take_batch(self.components_len * n, draws_len),
+            scratch.take_batch(self.components_len * packed_len(n), draws_len),
+        ];
         let mut joint = scratch.take_batch(self.components_len, draws_len);
         for (v, value) in values.iter().enumerate() {
             moved.column_mut(i).fill(*value);
-            self.solve_all(at, x, &moved, &mut shares, &mut modes, &mut precisions, scratch);
-            let solved = (&shares, &modes, &precisions);
-            self.log_density(at, x, solved, &mut joint, out.column_mut(v), scratch);
+            let [shares, modes, precisions] = &mut solved;
+            self.solve_all(at, x, &moved, shares, modes, precisions, scratch);
+            self.log_density(at, x, &solved, &mut joint, out.column_mut(v), scratch);
         }
-        for batch in [joint, precisions, modes, shares, moved] {
+        for batch in solved.into_iter().chain([joint, moved]) {
             scratch.give_batch(batch);
         }
     }
@@ -476,18 +440,19 @@ impl Recursive for MixtureLaplace {
         x: &Batch,
         _z: &Batch,
         d_log_r: &[f64],
+        known: Known,
         d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],
-        cache: &Cache,
         scratch: &mut Scratch,
     ) {
         if self.space == Space::Noise {
             // The noise is fixed and r is held fixed in θ: nothing moves.
             return;
         }
-        let (n, draws_len) = (self.covered_len(), x.draws_len());
-        let [_, modes, precisions, joint, _] = &cache.batches[..held::LEN] else { unreachable!() };
+        let (n, draws_len) = (self.shape.covered_len(), x.draws_len());
+        let [_, modes, precisions] = &known.prepared.batches[..PREPARED] else { unreachable!() };
+        let joint = &known.cache.batches[0];
         let mut total = scratch.take(draws_len);
         log_sum_exp_columns(joint.as_slice(), &mut total);
         let mut eps = scratch.take(n * draws_len);
@@ -521,21 +486,20 @@ impl Recursive for MixtureLaplace {
     fn sample(
         &self,
         at: Surroundings,
-        z: &Batch,
+        prepared: &Cache,
         streams: &mut [Stream],
         x: &mut Batch,
         components: &mut [usize],
         scratch: &mut Scratch,
     ) {
-        let (n, draws_len) = (self.covered_len(), z.draws_len());
-        let mut shares = scratch.take_batch(self.components_len, draws_len);
-        let mut modes = scratch.take_batch(self.components_len * n, draws_len);
-        let mut precisions = scratch.take_batch(self.components_len * packed_len(n), draws_len);
-        self.solve_all(at, x, z, &mut shares, &mut modes, &mut precisions, scratch);
+        let n = self.shape.covered_len();
+        let [shares, modes, precisions] = &prepared.batches[..PREPARED] else { unreachable!() };
         let mut log_p = scratch.take(self.components_len);
         let mut eps = scratch.take(n);
+        let mut noise = scratch.take(n);
         let mut factor = scratch.take(packed_len(n));
-        let all: Vec<Pieces> = (0..self.components_len).map(|k| Pieces::take(at, k, self.given, scratch)).collect();
+        let all: Vec<Pieces> =
+            (0..self.components_len).map(|k| Pieces::take(at, k, self.shape.given, scratch)).collect();
         for (s, rng) in streams.iter_mut().enumerate() {
             shares.read_draw(s, &mut log_p);
             let total = log_sum_exp(&log_p);
@@ -553,22 +517,19 @@ impl Recursive for MixtureLaplace {
                 *e += modes.get(k * n + j, s);
             }
             if self.space == Space::Lambda {
-                let noise = eps.clone();
+                noise.copy_from_slice(&eps);
                 eps.copy_from_slice(&all[k].mean);
                 linalg::lower_multiply(&all[k].scale, &noise, &mut eps, 1);
             }
             for (j, e) in eps.iter().enumerate() {
-                x.set(self.given + j, s, *e);
+                x.set(self.shape.given + j, s, *e);
             }
         }
         for pieces in all {
             pieces.give(scratch);
         }
-        for buffer in [factor, eps, log_p] {
+        for buffer in [factor, noise, eps, log_p] {
             scratch.give(buffer);
-        }
-        for batch in [precisions, modes, shares] {
-            scratch.give_batch(batch);
         }
     }
 
