@@ -1,1 +1,72 @@
-fn main() {}
+//! The hyperprior command: from a probabilistic model to a posterior that keeps its dependence.
+
+mod command;
+mod error;
+mod figure;
+mod progress;
+mod study;
+mod table;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Posteriors over discrete and continuous hidden variables that keep the dependence between them.
+#[derive(Debug, Parser)]
+#[command(name = "hyperprior", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+    /// Threads to use; all cores where it is not given. The numbers do not depend on it.
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  hyperprior demo                              a minute's tour, with pictures
+  hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
+  hyperprior reproduce ising --json            coupled spins, as JSON on standard output
+
+Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Fit one correlated posterior with mean-field and with a hierarchical model, and draw both
+    Demo(command::demo::Demo),
+    /// Run a study of the paper against exact answers
+    Reproduce(command::reproduce::Reproduce),
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are not mistakes.
+            let code = if error.use_stderr() { error::USAGE } else { 0 };
+            return match error.print() {
+                Ok(()) => ExitCode::from(code),
+                Err(_) => ExitCode::from(error::CANNOT_WRITE),
+            };
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("hyperprior: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), error::CliError> {
+    if let Some(threads) = cli.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(usize::from(threads))
+            .build_global()
+            .map_err(|e| error::CliError::Internal(e.to_string()))?;
+    }
+    match cli.command {
+        Command::Demo(demo) => demo.run(),
+        Command::Reproduce(reproduce) => reproduce.run(),
+    }
+}

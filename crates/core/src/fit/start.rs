@@ -53,7 +53,7 @@ impl Default for StartSettings {
     fn default() -> Self {
         Self {
             kind: StartKind::default(),
-            tries: 4,
+            tries: 8,
             steps: 300,
             ranking_draws: 1024,
             temper: 0.5,
@@ -95,6 +95,10 @@ impl StartSettings {
 const EVALUATIONS_MAX: usize = 4000;
 /// λ with more parameters than this get no covariance from the chains.
 const COVARIANCE_MAX: usize = 64;
+/// Points tried for each new centre.
+const CANDIDATES: usize = 8;
+/// Rounds of k-means after the centres are chosen.
+const LLOYD: usize = 3;
 /// Streams of the tempered pass are apart from all others.
 const TEMPER_STEP: u64 = u64::MAX - 2;
 
@@ -198,24 +202,33 @@ fn propose(support: Support, z: f64, rng: &mut Stream) -> f64 {
     }
 }
 
-/// Clusters the chains into the prior's components: distant seeds first (k-means++), then a few rounds of k-means.
+/// Clusters the chains into the prior's components: distant centres first (greedy k-means++), then a few rounds of
+/// k-means.
 fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut Stream) -> Start {
-    let points = flatten(chains, q.likelihood());
     let components_len = q.prior().components_len();
-    let lambda = lambdas(chains, q.likelihood());
+    // Distances are those of λ, where the components will live.
+    let points = lambdas(chains, q.likelihood());
     if q.prior().noise_len() == 0 {
         // A point goes where a chain is: between two modes there may be nothing.
-        let s = rng.random_range(0..lambda.len());
-        return Start::at(lambda[s].clone(), settings.start.scale);
+        let s = rng.random_range(0..points.len());
+        return Start::at(points[s].clone(), settings.start.scale);
     }
     let mut centres = vec![points[rng.random_range(0..points.len())].clone()];
+    let mut far: Vec<f64> = points.iter().map(|p| distance(p, &centres[0])).collect();
     while centres.len() < components_len {
-        let far: Vec<f64> =
-            points.iter().map(|p| centres.iter().map(|c| distance(p, c)).fold(f64::INFINITY, f64::min)).collect();
-        centres.push(points[weighted(&far, rng)].clone());
+        // Of a few distant points, the one that leaves the chains nearest to their centres: a mode of its own, not the edge of
+        // a wide one.
+        let nearer = |c: &[f64]| -> Vec<f64> { points.iter().zip(&far).map(|(p, f)| f.min(distance(p, c))).collect() };
+        let total = |far: &[f64]| far.iter().sum::<f64>();
+        let tried: Vec<(usize, Vec<f64>)> =
+            (0..CANDIDATES).map(|_| weighted(&far, rng)).map(|s| (s, nearer(&points[s]))).collect();
+        let best = tried.into_iter().min_by(|a, b| total(&a.1).total_cmp(&total(&b.1)));
+        let Some((s, left)) = best else { break };
+        centres.push(points[s].clone());
+        far = left;
     }
     let mut members = assign(&points, &centres);
-    for _ in 0..10 {
+    for _ in 0..LLOYD {
         for (k, centre) in centres.iter_mut().enumerate() {
             let own: Vec<&Vec<f64>> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &points[s]).collect();
             if !own.is_empty() {
@@ -228,8 +241,8 @@ fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut St
     }
     let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
     for k in 0..components_len {
-        let own: Vec<&[f64]> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &*lambda[s]).collect();
-        let own = if own.is_empty() { vec![&*lambda[rng.random_range(0..lambda.len())]] } else { own };
+        let own: Vec<&[f64]> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &*points[s]).collect();
+        let own = if own.is_empty() { vec![&*points[rng.random_range(0..points.len())]] } else { own };
         moments(&own, settings.start.scale, &mut start);
     }
     start
@@ -246,19 +259,6 @@ fn moments(own: &[&[f64]], floor: f64, start: &mut Start) {
     start.scales.push((0..n).map(|i| half(i, i).sqrt()).collect());
     start.covariances.push((n <= COVARIANCE_MAX).then(|| (0..n * n).map(|e| half(e / n, e % n)).collect()));
     start.locations.push(mean);
-}
-
-/// Each chain as a point in which distances mean something: square roots of counts, logs of positive numbers.
-fn flatten(chains: &Batch, likelihood: &dyn Likelihood) -> Vec<Vec<f64>> {
-    let scale = |support: Support, z: f64| match support {
-        Support::Counts => (z + 0.375).sqrt(),
-        Support::Positive => z.ln(),
-        Support::Integers { lower, upper } => (z - lower) / (upper - lower).max(1.0),
-        _ => z,
-    };
-    (0..chains.draws_len())
-        .map(|s| (0..chains.columns_len()).map(|i| scale(likelihood.support(i), chains.get(i, s))).collect())
-        .collect()
 }
 
 /// The λ of a likelihood centred at each chain.

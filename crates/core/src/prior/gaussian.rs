@@ -6,6 +6,7 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed, packed_len};
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
+use hyperprior_math::simd::{LANES, Simd, load, prelude::*, splat, store, sums};
 use hyperprior_math::vector;
 use serde::{Deserialize, Serialize};
 
@@ -126,11 +127,7 @@ impl Gaussian {
     pub(super) fn log_density_at_noise(&self, theta: &[f64], x: &Batch, n: usize, out: &mut [f64]) {
         let constant: f64 = -(0..n).map(|i| self.log_diagonal(theta, i) + HALF_LN_2_PI).sum::<f64>();
         out.fill(constant);
-        for i in 0..n {
-            for (o, x) in out.iter_mut().zip(x.column(i)) {
-                *o -= 0.5 * x * x;
-            }
-        }
+        subtract_half_squares(x.columns(0..n), out);
     }
 
     /// The pullback of log N(λ; θ) at any λ, whose whitened noise is `x`: adds the partial derivatives along λ and θ.
@@ -183,16 +180,17 @@ impl Gaussian {
 
     /// λ = μ + L ε alone.
     pub(super) fn place(&self, theta: &[f64], eps: &Batch, lambda: &mut Batch, scratch: &mut Scratch) {
-        for i in 0..self.len {
-            lambda.column_mut(i).fill(theta[i]);
-        }
         match self.covariance {
             Covariance::Diagonal => {
-                for i in 0..self.len {
-                    vector::add_scaled(theta[self.len + i].exp(), eps.column(i), lambda.column_mut(i));
-                }
+                let mut scale = scratch.take(self.len);
+                vector::exp(&theta[self.len..], &mut scale);
+                shift_and_scale(&theta[..self.len], &scale, eps.as_slice(), lambda.as_mut_slice());
+                scratch.give(scale);
             }
             Covariance::Full => {
+                for i in 0..self.len {
+                    lambda.column_mut(i).fill(theta[i]);
+                }
                 let scale = self.scale(theta, scratch);
                 linalg::lower_multiply(&scale, eps.as_slice(), lambda.as_mut_slice(), eps.draws_len());
                 scratch.give(scale);
@@ -209,16 +207,18 @@ impl Gaussian {
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
-        for i in 0..self.len {
-            d_theta[i] += d_lambda.column(i).iter().sum::<f64>();
-        }
         match self.covariance {
             Covariance::Diagonal => {
-                for i in 0..self.len {
-                    d_theta[self.len + i] += vector::dot(d_lambda.column(i), eps.column(i)) * theta[self.len + i].exp();
-                }
+                let mut scale = scratch.take(self.len);
+                vector::exp(&theta[self.len..], &mut scale);
+                let (d_mean, d_log_scale) = d_theta.split_at_mut(self.len);
+                shift_and_scale_pullback(&scale, eps.as_slice(), d_lambda.as_slice(), d_mean, d_log_scale);
+                scratch.give(scale);
             }
             Covariance::Full => {
+                for i in 0..self.len {
+                    d_theta[i] += d_lambda.column(i).iter().sum::<f64>();
+                }
                 let mut d_scale = scratch.take(packed_len(self.len));
                 linalg::lower_outer(d_lambda.as_slice(), eps.as_slice(), &mut d_scale, eps.draws_len());
                 let scale = self.scale(theta, scratch);
@@ -266,6 +266,90 @@ impl Gaussian {
         }
     }
 }
+
+#[inline(always)]
+fn half_squares_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
+    let draws_len = out.len();
+    for at in (0..draws_len).step_by(LANES) {
+        let mut sum = [splat(s, 0.0); 4];
+        let columns = x.chunks_exact(4 * draws_len);
+        for column in columns.remainder().chunks_exact(draws_len) {
+            let x = load(s, column, at, 0.0);
+            sum[0] = x.mul_add(x, sum[0]);
+        }
+        for four in columns {
+            for j in 0..4 {
+                let x = load(s, &four[j * draws_len..(j + 1) * draws_len], at, 0.0);
+                sum[j] = x.mul_add(x, sum[j]);
+            }
+        }
+        let sum = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+        store(sum.mul_add(splat(s, -0.5), load(s, out, at, 0.0)), out, at);
+    }
+}
+hyperprior_math::simd_fn!(
+    /// out\[s\] −= Σ_i x\[i, s\]² / 2.
+    fn subtract_half_squares(x: &[f64], out: &mut [f64]) = half_squares_kernel
+);
+
+#[inline(always)]
+fn shift_and_scale_kernel<S: Simd>(s: S, mean: &[f64], scale: &[f64], eps: &[f64], lambda: &mut [f64]) {
+    let draws_len = lambda.len() / mean.len();
+    let columns = eps.chunks_exact(draws_len).zip(lambda.chunks_exact_mut(draws_len));
+    for ((mean, scale), (eps, lambda)) in mean.iter().zip(scale).zip(columns) {
+        for at in (0..draws_len).step_by(LANES) {
+            store(splat(s, *scale).mul_add(load(s, eps, at, 0.0), splat(s, *mean)), lambda, at);
+        }
+    }
+}
+hyperprior_math::simd_fn!(
+    /// λ\[i, s\] = mean\[i\] + scale\[i\] ε\[i, s\].
+    fn shift_and_scale(mean: &[f64], scale: &[f64], eps: &[f64], lambda: &mut [f64]) = shift_and_scale_kernel
+);
+
+#[inline(always)]
+fn shift_and_scale_pullback_kernel<S: Simd>(
+    s: S,
+    scale: &[f64],
+    eps: &[f64],
+    d_lambda: &[f64],
+    d_mean: &mut [f64],
+    d_log_scale: &mut [f64],
+) {
+    let draws_len = eps.len() / scale.len();
+    let tiles = eps.chunks(LANES * draws_len).zip(d_lambda.chunks(LANES * draws_len));
+    for (tile, (eps, d_lambda)) in tiles.enumerate() {
+        // Eight columns at a time, so that their sums over draws become one vector.
+        let (mut plain, mut weighted) = ([splat(s, 0.0); LANES], [splat(s, 0.0); LANES]);
+        for j in 0..LANES {
+            if (j + 1) * draws_len <= eps.len() {
+                let column = j * draws_len..(j + 1) * draws_len;
+                let (eps, d_lambda) = (&eps[column.clone()], &d_lambda[column]);
+                let (mut a, mut b) = (splat(s, 0.0), splat(s, 0.0));
+                for at in (0..draws_len).step_by(LANES) {
+                    let d = load(s, d_lambda, at, 0.0);
+                    a += d;
+                    b = d.mul_add(load(s, eps, at, 0.0), b);
+                }
+                (plain[j], weighted[j]) = (a, b);
+            }
+        }
+        let at = tile * LANES;
+        store(load(s, d_mean, at, 0.0) + sums(plain), d_mean, at);
+        let scale = load(s, scale, at, 0.0);
+        store(sums(weighted).mul_add(scale, load(s, d_log_scale, at, 0.0)), d_log_scale, at);
+    }
+}
+hyperprior_math::simd_fn!(
+    /// Adds to the cotangents of the means and of the logarithms of the scales.
+    fn shift_and_scale_pullback(
+        scale: &[f64],
+        eps: &[f64],
+        d_lambda: &[f64],
+        d_mean: &mut [f64],
+        d_log_scale: &mut [f64],
+    ) = shift_and_scale_pullback_kernel
+);
 
 impl Prior for Gaussian {
     fn name(&self) -> String {

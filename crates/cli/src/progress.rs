@@ -1,0 +1,70 @@
+//! A progress bar over the steps of a fit, and the flag that Ctrl-C raises.
+
+use hyperprior::fit::{Observer, Phase, Progress};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Raised once by Ctrl-C or SIGTERM; fits stop after their step.
+#[derive(Clone, Debug, Default)]
+pub struct StopFlag(Arc<AtomicBool>);
+
+impl StopFlag {
+    /// A flag that the process's signals raise.
+    pub fn on_signals() -> Self {
+        let flag = Self::default();
+        let raised = flag.clone();
+        // Where a handler is there already the process keeps its default: it ends at once.
+        let _ = ctrlc::set_handler(move || raised.0.store(true, Ordering::SeqCst));
+        flag
+    }
+
+    /// Whether it was raised.
+    pub fn is_raised(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A bar on standard error, and nothing where that is no terminal or the person wants quiet.
+pub struct Bar {
+    bar: ProgressBar,
+    label: String,
+    stop: StopFlag,
+    smooth: Option<f64>,
+}
+
+impl Bar {
+    /// A bar for one fit.
+    pub fn new(label: &str, quiet: bool, stop: &StopFlag) -> Self {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(1), target);
+        let style = ProgressStyle::with_template("{msg:48} {wide_bar:.cyan} {pos:>5}/{len} {per_sec} left {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(label.to_owned());
+        Self { bar, label: label.to_owned(), stop: stop.clone(), smooth: None }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Observer for Bar {
+    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        let elbo = progress.estimate.elbo;
+        let smooth = self.smooth.map_or(elbo, |s| s + 0.02 * (elbo - s));
+        self.smooth = Some(smooth);
+        if progress.step == 1 || progress.step.is_multiple_of(50) || progress.step == progress.steps {
+            let what = match progress.phase {
+                Phase::Start { number, of } => format!(" · start {} of {of}", number + 1),
+                Phase::Main => String::new(),
+            };
+            self.bar.set_length(progress.steps);
+            self.bar.set_position(progress.step);
+            self.bar.set_message(format!("{}{what} · bound {smooth:.3}", self.label));
+        }
+        if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}

@@ -1,0 +1,44 @@
+//! A plain table: columns as wide as they need to be, numbers to the right.
+
+/// Lays rows out under a header; columns whose cells are numbers are aligned to the right.
+pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
+    let width = |text: &str| text.chars().count();
+    let widths: Vec<usize> = (0..header.len())
+        .map(|c| rows.iter().map(|r| width(&r[c])).chain([width(header[c])]).max().unwrap_or(0))
+        .collect();
+    let numeric: Vec<bool> = (0..header.len())
+        .map(|c| rows.iter().all(|r| r[c].starts_with(|x: char| x.is_ascii_digit() || "-−–".contains(x))))
+        .collect();
+    let line = |cells: Vec<&str>| {
+        let mut out = String::new();
+        for (c, cell) in cells.iter().enumerate() {
+            let pad = " ".repeat(widths[c] - width(cell));
+            let (before, after) = if numeric[c] { (pad.as_str(), "") } else { ("", pad.as_str()) };
+            out.push_str(if c > 0 { "  " } else { "" });
+            out.push_str(before);
+            out.push_str(cell);
+            out.push_str(after);
+        }
+        out.trim_end().to_owned() + "\n"
+    };
+    let mut out = line(header.to_vec());
+    out.push_str(&line(widths.iter().map(|w| &*RULE[..RULE.len().min(3 * w)].trim_end()).collect()));
+    for row in rows {
+        out.push_str(&line(row.iter().map(String::as_str).collect()));
+    }
+    out
+}
+
+/// Horizontal strokes, three bytes each.
+const RULE: &str = "────────────────────────────────────────────────────────────────────────────────";
+
+#[cfg(test)]
+mod tests {
+    use super::render;
+
+    #[test]
+    fn numbers_go_right_and_words_left() {
+        let rows = vec![vec!["a".to_owned(), "1.25".to_owned()], vec!["bcd".to_owned(), "-10.5".to_owned()]];
+        assert_eq!(render(&["name", "KL"], &rows), "name     KL\n────  ─────\na      1.25\nbcd   -10.5\n");
+    }
+}
