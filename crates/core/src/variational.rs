@@ -69,6 +69,13 @@ impl Variational {
                 "a point has no density to approximate; use r = prior".to_owned(),
             );
         }
+        if recursive.space() == Space::Noise && prior.noise_len() != of_prior && !knows_nothing {
+            return mismatch(
+                format!("the prior `{}`", prior.name()),
+                format!("the recursive approximation `{}` on the noise", recursive.name()),
+                format!("the prior has {} noises for {of_prior} parameters; use r on λ", prior.noise_len()),
+            );
+        }
         let mixed = covered > 0 && likelihood.point_mass_len() > 0;
         if mixed && recursive.space() == Space::Noise && !prior.has_leading_density() {
             return mismatch(

@@ -17,7 +17,7 @@ Examples:
   hyperprior demo --out pictures --seed 2")]
 pub struct Demo {
     /// The random seed
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
     /// Where the pictures go
     #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]

@@ -26,7 +26,7 @@ pub struct Reproduce {
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     /// The random seed
-    #[arg(long, default_value_t = 1, value_name = "N")]
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
     /// Where the pictures go
     #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]

@@ -173,17 +173,18 @@ fn block(
     Ok(result)
 }
 
-/// Σ_k π_k mean_k and its standard error.
+/// Σ_k π_k mean_k and its standard error, over the components that have draws left.
 fn stratified(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
-    let (mut value, mut variance) = (0.0, 0.0);
+    let (mut value, mut variance, mut share) = (0.0, 0.0, 0.0);
     for (sample, log_pi) in strata.iter().zip(log_pi).filter(|(sample, _)| !sample.is_empty()) {
         let n = sample.len() as f64;
         let mean = sample.iter().sum::<f64>() / n;
         let spread = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        share += log_pi.exp();
         value += log_pi.exp() * mean;
         variance += (2.0 * log_pi).exp() * spread / n;
     }
-    Estimate { value, standard_error: variance.sqrt() }
+    Estimate { value: value / share, standard_error: variance.sqrt() / share }
 }
 
 /// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).

@@ -207,7 +207,8 @@ pub struct Fitted {
     pub steps: u64,
     /// Whether it was stopped before the end of its schedule.
     pub stopped: bool,
-    /// Which start was carried on, and each one's bound.
+    /// The bound that each start reached in its short run, −∞ for one that was impossible; the best was carried on. Empty for a
+    /// single start.
     pub starts: Vec<f64>,
     /// The share of draws that were dropped because they were not finite.
     pub dropped: f64,
@@ -267,7 +268,9 @@ pub fn fit(model: &dyn Model, q: &Variational, settings: &FitSettings, observer:
     for (number, start) in starts.iter().enumerate() {
         match short_run(model, q, settings, start, number, starts.len(), observer) {
             Ok((bound, run, flow)) => {
-                bounds.push(bound);
+                if many {
+                    bounds.push(bound);
+                }
                 if best.as_ref().is_none_or(|(b, _)| bound > *b || b.is_nan()) {
                     best = Some((bound, run));
                 }
