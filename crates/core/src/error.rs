@@ -61,6 +61,17 @@ pub enum Error {
         /// The first such draw: its latents' values and its log density.
         example: String,
     },
+    /// The draws were finite, but the gradient that they gave is not.
+    #[error(
+        "the gradient at step {step} is not finite, although the bound is ({elbo}); check the model's own gradient and its \
+         locals, or take smaller steps"
+    )]
+    GradientNotFinite {
+        /// The optimisation step.
+        step: u64,
+        /// The bound's estimate at that step.
+        elbo: f64,
+    },
     /// The model itself failed.
     #[error("the model failed: {0}")]
     Model(String),

@@ -33,3 +33,14 @@ pub use hyperprior_math as math;
 pub use hyperprior_math::batch::Batch;
 pub use model::{Model, check};
 pub use variational::Variational;
+
+/// The book's and the README's samples, compiled and run as doctests.
+#[cfg(doctest)]
+mod samples {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../book/src/your-own-model.md")]
+    mod your_own_model {}
+    #[doc = include_str!("../../../book/src/composing.md")]
+    mod composing {}
+}

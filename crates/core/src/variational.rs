@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::model::Model;
 use crate::prior::{Density, Prior};
-use crate::recursive::{Recursive, SameAsPrior, Space, Surroundings};
+use crate::recursive::{MadeFor, Recursive, SameAsPrior, Space, Surroundings};
 use std::sync::Arc;
 
 /// The triple (q(z | λ), q(λ; θ), r(λ | z; φ)): every method is a point of this product.
@@ -76,6 +76,16 @@ impl Variational {
                 format!("the prior has {} noises for {of_prior} parameters; use r on λ", prior.noise_len()),
             );
         }
+        if let Some(made_for) = recursive.made_for() {
+            let found = MadeFor::parts(&*prior, &*likelihood);
+            if !made_for.fits(found) {
+                return mismatch(
+                    format!("the recursive approximation `{}`", recursive.name()),
+                    "the other two".to_owned(),
+                    format!("it was made for {made_for}, they have {found}; build it from them"),
+                );
+            }
+        }
         let mixed = covered > 0 && likelihood.point_mass_len() > 0;
         if mixed && recursive.space() == Space::Noise && !prior.has_leading_density() {
             return mismatch(
@@ -144,6 +154,23 @@ impl Variational {
     /// The surroundings of r for component `k`.
     pub fn surroundings<'a>(&'a self, theta: &'a [f64], phi: &'a [f64], k: usize) -> Surroundings<'a> {
         Surroundings { theta, phi, prior: &*self.prior, likelihood: &*self.likelihood, component: k }
+    }
+
+    /// Whether θ and φ have the lengths that this model asks for.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] with both lengths.
+    pub fn check_parameters(&self, theta: &[f64], phi: &[f64]) -> Result<()> {
+        for (name, found, expected) in [("θ", theta.len(), self.theta_len()), ("φ", phi.len(), self.phi_len())] {
+            if found != expected {
+                return Err(Error::Mismatch {
+                    first: name.to_owned(),
+                    second: "the variational model".to_owned(),
+                    reason: format!("one has {found} numbers, the other asks for {expected}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Whether it fits this model: a factor for every latent, each within the latent's support, and a model gradient where

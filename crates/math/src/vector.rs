@@ -36,7 +36,7 @@ map!(
     ln_1p, ln_1p_kernel, simd::ln_1p
 );
 map!(
-    /// out = tanh x, to 2e-16 absolute.
+    /// out = tanh x, to 5e-16 absolute.
     tanh, tanh_kernel, simd::tanh
 );
 
@@ -90,8 +90,9 @@ fn log_sum_exp_columns_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
         for column in x.chunks_exact(draws_len) {
             top = top.max(load(s, column, at, 0.0));
         }
-        // Where every term is −∞, or one is not a number, the top itself is the answer.
-        let finite = top.simd_gt(simd::splat(s, f64::NEG_INFINITY));
+        // Where every term is −∞, or one is +∞, the top itself is the answer.
+        let infinity = simd::splat(s, f64::INFINITY);
+        let finite = top.simd_gt(-infinity) & top.simd_lt(infinity);
         let shift = finite.select(top, simd::splat(s, 0.0));
         let mut sum = simd::splat(s, 0.0);
         for column in x.chunks_exact(draws_len) {
@@ -124,7 +125,7 @@ crate::simd_fn!(
 #[inline(always)]
 fn scale_exp_kernel<S: Simd>(s: S, x: &mut [f64], shift: &[f64]) {
     let draws_len = shift.len();
-    for column in x.chunks_exact_mut(draws_len) {
+    for column in x.chunks_exact_mut(draws_len.max(1)) {
         for at in (0..draws_len).step_by(LANES) {
             store(simd::exp(s, load(s, column, at, 0.0) - load(s, shift, at, 0.0)), column, at);
         }

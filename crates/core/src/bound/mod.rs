@@ -91,6 +91,7 @@ pub fn evaluate(
     settings: &BoundSettings,
 ) -> Result<Bounds> {
     q.check(model)?;
+    q.check_parameters(theta, phi)?;
     if settings.draws == 0 {
         let reason = "at least one draw is needed";
         return Err(Error::BadSetting { field: "draws", value: "0".to_owned(), reason });
@@ -113,20 +114,21 @@ pub fn evaluate(
     }
     let mut log_pi = vec![0.0; components_len];
     q.prior().log_weights(theta, &mut log_pi);
-    let strata = |f: fn(&Contribution) -> f64| {
+    let strata = |f: &dyn Fn(&BlockResult) -> Vec<f64>| {
         let mut strata: Vec<Vec<f64>> = vec![Vec::new(); components_len];
         for (k, block) in &results {
-            strata[*k].extend(block.contributions.iter().map(f));
+            strata[*k].extend(f(block));
         }
         strata
     };
-    let integrands = strata(|c| c.elbo);
+    let finite = |f: fn(&Contribution) -> f64| strata(&|block| block.contributions.iter().map(f).collect());
+    let weights = strata(&|block| block.log_weights.clone());
     Ok(Bounds {
-        elbo: stratified(&integrands, &log_pi),
-        conditional_entropy: stratified(&strata(|c| c.conditional_entropy), &log_pi),
-        importance_lower: stratified(&strata(|c| c.lower), &log_pi),
-        upper: (settings.samples > 0).then(|| stratified(&strata(|c| c.upper), &log_pi)),
-        log_evidence: log_evidence(&integrands, &log_pi),
+        elbo: stratified(&finite(|c| c.elbo), &log_pi),
+        conditional_entropy: stratified(&finite(|c| c.conditional_entropy), &log_pi),
+        importance_lower: stratified(&finite(|c| c.lower), &log_pi),
+        upper: (settings.samples > 0).then(|| stratified(&finite(|c| c.upper), &log_pi)),
+        log_evidence: log_evidence(&weights, &log_pi),
         drawn,
         dropped,
     })
@@ -137,6 +139,8 @@ const BOUND_STEP: u64 = u64::MAX;
 
 struct BlockResult {
     contributions: Vec<Contribution>,
+    /// The integrands, those of impossible draws (−∞) among them: to the evidence they add nothing, but they count.
+    log_weights: Vec<f64>,
     dropped: usize,
     example: Option<String>,
 }
@@ -154,7 +158,9 @@ fn block(
     pass.forward(model, q, theta, phi)?;
     let own: Vec<f64> = (0..streams.len()).map(|s| pass.log_p[s] - pass.integrand[s]).collect();
     let (lower, upper) = importance::pair(q, (theta, phi), &pass, &own, streams, samples);
-    let mut result = BlockResult { contributions: Vec::with_capacity(streams.len()), dropped: 0, example: None };
+    let log_weights = pass.integrand.iter().copied().filter(|f| !f.is_nan()).collect();
+    let contributions = Vec::with_capacity(streams.len());
+    let mut result = BlockResult { contributions, log_weights, dropped: 0, example: None };
     for s in 0..streams.len() {
         let log_p = pass.log_p[s];
         if !pass.integrand[s].is_finite() {

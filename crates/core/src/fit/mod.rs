@@ -114,6 +114,7 @@ impl<'a> Fit<'a> {
         number: u64,
     ) -> Result<Self> {
         settings.check()?;
+        start.check(q.prior().lambda_len())?;
         let engine = GradientEngine::new(model, q, &settings.gradient)?;
         let mut rng = stream(settings.seed, START_STEP, number, 0);
         let (mut theta, mut phi) = (vec![0.0; q.theta_len()], vec![0.0; q.phi_len()]);
@@ -140,15 +141,17 @@ impl<'a> Fit<'a> {
     /// One step of the loop with the given step size: gradients of θ and φ, and a move along both.
     ///
     /// # Errors
-    /// What the model returns, and [`Error::NotFinite`] where too many draws are not finite.
+    /// What the model returns, [`Error::NotFinite`] where too many draws are not finite, and [`Error::GradientNotFinite`]
+    /// where the gradient is not.
     pub fn step(&mut self, size: f64) -> Result<Estimate> {
         let at = (self.settings.seed, self.first_stream + self.step);
         let here = (&*self.theta, &*self.phi);
         let estimate = self.engine.step(self.model, self.q, at, here, (&mut self.d_theta, &mut self.d_phi))?;
-        if estimate.dropped as f64 > self.settings.dropped_max * estimate.drawn as f64
-            || !self.d_theta.iter().chain(&self.d_phi).all(|d| d.is_finite())
-        {
+        if estimate.dropped as f64 > self.settings.dropped_max * estimate.drawn as f64 {
             return Err(self.engine.not_finite(self.model, self.step));
+        }
+        if !self.d_theta.iter().chain(&self.d_phi).all(|d| d.is_finite()) {
+            return Err(Error::GradientNotFinite { step: self.step, elbo: estimate.elbo });
         }
         self.theta_optimizer.ascend(&mut self.theta, &self.d_theta, size);
         self.phi_optimizer.ascend(&mut self.phi, &self.d_phi, size);
@@ -279,7 +282,7 @@ pub fn fit(model: &dyn Model, q: &Variational, settings: &FitSettings, observer:
                 }
             }
             // A start that is impossible is one start fewer; a model that fails is a failure.
-            Err(error @ Error::NotFinite { .. }) if many => {
+            Err(error @ (Error::NotFinite { .. } | Error::GradientNotFinite { .. })) if many => {
                 bounds.push(f64::NEG_INFINITY);
                 failure = Some(error);
             }

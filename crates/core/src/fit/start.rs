@@ -106,7 +106,9 @@ const TEMPER_STEP: u64 = u64::MAX - 2;
 pub(super) fn starts(model: &dyn Model, q: &Variational, settings: &FitSettings) -> Result<Vec<Start>> {
     if settings.start.kind == StartKind::MeanField && q.prior().noise_len() > 0 {
         let point = q.to_mean_field();
-        let gradient = crate::gradient::GradientSettings { draws: 16, ..settings.gradient.clone() };
+        // Few draws will do, as long as the replicates divide them.
+        let draws = 16_usize.next_multiple_of(settings.gradient.replicates);
+        let gradient = crate::gradient::GradientSettings { draws, ..settings.gradient.clone() };
         let start = StartSettings { kind: StartKind::Tempered, ..settings.start.clone() };
         let settings = FitSettings { start, gradient, ..settings.clone() };
         let fitted = super::fit(model, &point, &settings, &mut super::Quiet)?;

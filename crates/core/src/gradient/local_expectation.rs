@@ -4,7 +4,7 @@
 //! Σ_v q(v) V_i(v) = 0, the signal is centred first, which makes what is cut off smaller still.
 
 use super::pass::{Pass, covered_by};
-use super::{GradientSettings, Plan};
+use super::{GradientSettings, Plan, Summed};
 use crate::error::Result;
 use crate::model::Model;
 use crate::recursive::{Known, Surroundings};
@@ -16,13 +16,7 @@ use hyperprior_math::vector;
 /// would leave no direction to go.
 const IMPOSSIBLE: f64 = 700.0;
 
-/// What was done for a latent.
-pub(super) const NOTHING: f64 = 0.0;
-pub(super) const WITHOUT_RECURSION: f64 = 1.0;
-pub(super) const ALL: f64 = 2.0;
-
-/// Adds the local expectation of every latent that is planned so. Says for each latent what was done; the rest is left for
-/// the score.
+/// Adds the local expectation of every latent that is planned so, and notes in `pass.summed` what was done.
 pub(super) fn add(
     pass: &mut Pass,
     model: &dyn Model,
@@ -31,9 +25,10 @@ pub(super) fn add(
     plans: &[Plan],
     settings: &GradientSettings,
     weight: &[f64],
-) -> Result<Vec<f64>> {
-    let mut done = pass.scratch.take(plans.len());
-    let Some(conditionals) = model.conditionals() else { return Ok(done) };
+) -> Result<()> {
+    pass.summed.clear();
+    pass.summed.resize(plans.len(), Summed::Nothing);
+    let Some(conditionals) = model.conditionals() else { return Ok(()) };
     let draws_len = weight.len();
     let with_recursion = q.recursive().is_local() || settings.sum_joint_recursion;
     for i in 0..plans.len() {
@@ -65,9 +60,9 @@ pub(super) fn add(
         add_one(pass, q, i, &values, &mut signal, settings.terms.likelihood, weight);
         pass.scratch.give_batch(signal);
         pass.scratch.give(values);
-        done[i] = if with_recursion { ALL } else { WITHOUT_RECURSION };
+        pass.summed[i] = if with_recursion { Summed::All } else { Summed::WithoutRecursion };
     }
-    Ok(done)
+    Ok(())
 }
 
 /// d_lambda += weight · Σ_v q(v) V(v) (signal(v) − log q(v)).
@@ -108,7 +103,8 @@ fn add_one(
         }
         let column = signal.column_mut(v);
         for s in 0..draws_len {
-            if !(column[s] > best[s] - IMPOSSIBLE) {
+            // +∞ is as undefined as NaN.
+            if !(column[s] > best[s] - IMPOSSIBLE && column[s] < f64::INFINITY) {
                 column[s] = best[s] - IMPOSSIBLE;
             }
             if probability.get(v, s) > 0.0 {

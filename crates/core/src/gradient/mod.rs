@@ -14,6 +14,7 @@
 //! one picked with the weights e^a_j is again a draw of q(λ | z); so E[Σ_j share_j ∇_θ log q(z, λ_j)] is the mean of a score.
 //! φ follows `eq:r-grad` all the same.
 
+mod backward;
 mod engine;
 mod inner;
 mod local_expectation;
@@ -156,4 +157,15 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             }
         })
         .collect()
+}
+
+/// What local expectation did for a latent; the rest is the score's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Summed {
+    /// Nothing.
+    Nothing,
+    /// log p_i − log q_i, but not the recursive approximation.
+    WithoutRecursion,
+    /// Everything.
+    All,
 }

@@ -1,34 +1,31 @@
 //! The score estimator with Rao-Blackwellised signals: E[V_i (log p_i + r_i − log q_i)] (`eq:grad-mf` and term three of
 //! `eq:first-gradient`), each draw's signal compared with those of the other draws (leave-one-out).
 
-use super::local_expectation::{ALL, NOTHING};
 use super::pass::Pass;
-use super::{GradientSettings, Plan, Terms};
+use super::{GradientSettings, Plan, Summed, Terms};
 use crate::error::Result;
 use crate::model::Model;
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 
-/// Adds the score estimate for every latent that is planned so or that local expectation left over; `summed` says what it
-/// did.
+/// Adds the score estimate for every latent that is planned so or that local expectation left over.
 pub(super) fn add(
     pass: &mut Pass,
     model: &dyn Model,
     q: &Variational,
     at: Surroundings,
     plans: &[Plan],
-    summed: &[f64],
     settings: &GradientSettings,
     weight: &[f64],
 ) -> Result<()> {
-    let left = |i: usize| plans[i] != Plan::Path && summed[i] != ALL;
-    let full = |i: usize| left(i) && summed[i] == NOTHING;
-    if !(0..plans.len()).any(left) {
+    let left = |pass: &Pass, i: usize| plans[i] != Plan::Path && pass.summed[i] != Summed::All;
+    let full = |pass: &Pass, i: usize| left(pass, i) && pass.summed[i] == Summed::Nothing;
+    if !(0..plans.len()).any(|i| left(pass, i)) {
         return Ok(());
     }
     let draws_len = weight.len();
     let has_locals = match model.locals() {
-        Some(locals) if (0..plans.len()).any(full) => {
+        Some(locals) if (0..plans.len()).any(|i| full(pass, i)) => {
             pass.locals.reshape(plans.len(), draws_len);
             locals.log_local(&pass.draws.z, &mut pass.locals)?;
             true
@@ -40,12 +37,15 @@ pub(super) fn add(
     let whole = settings.importance > 0 || !q.recursive().is_local();
     let mut signal = pass.scratch.take(draws_len);
     let mut r = pass.scratch.take(draws_len);
-    for i in (0..plans.len()).filter(|&i| left(i)) {
+    for i in 0..plans.len() {
+        if !left(pass, i) {
+            continue;
+        }
         signal.fill(0.0);
-        if full(i) && whole && settings.terms == Terms::default() {
+        if full(pass, i) && whole && settings.terms == Terms::default() {
             signal.copy_from_slice(&pass.integrand);
         } else {
-            if full(i) && settings.terms.likelihood {
+            if full(pass, i) && settings.terms.likelihood {
                 let log_p = if has_locals { pass.locals.column(i) } else { &pass.log_p };
                 let log_q = pass.log_q.column(i);
                 for s in 0..draws_len {

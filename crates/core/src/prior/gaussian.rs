@@ -294,7 +294,7 @@ hyperprior_math::simd_fn!(
 
 #[inline(always)]
 fn shift_and_scale_kernel<S: Simd>(s: S, mean: &[f64], scale: &[f64], eps: &[f64], lambda: &mut [f64]) {
-    let draws_len = lambda.len() / mean.len();
+    let draws_len = (lambda.len() / mean.len()).max(1);
     let columns = eps.chunks_exact(draws_len).zip(lambda.chunks_exact_mut(draws_len));
     for ((mean, scale), (eps, lambda)) in mean.iter().zip(scale).zip(columns) {
         for at in (0..draws_len).step_by(LANES) {
@@ -316,7 +316,7 @@ fn shift_and_scale_pullback_kernel<S: Simd>(
     d_mean: &mut [f64],
     d_log_scale: &mut [f64],
 ) {
-    let draws_len = eps.len() / scale.len();
+    let draws_len = (eps.len() / scale.len()).max(1);
     let tiles = eps.chunks(LANES * draws_len).zip(d_lambda.chunks(LANES * draws_len));
     for (tile, (eps, d_lambda)) in tiles.enumerate() {
         // Eight columns at a time, so that their sums over draws become one vector.

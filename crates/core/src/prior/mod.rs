@@ -13,6 +13,7 @@ pub use gaussian::{Covariance, Gaussian};
 pub use mixture::Mixture;
 pub use planar::PlanarFlow;
 
+use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -45,6 +46,25 @@ impl Start {
     pub fn at(location: Vec<f64>, scale: f64) -> Self {
         let len = location.len();
         Self { locations: vec![location], scales: vec![vec![scale; len]], covariances: vec![None] }
+    }
+
+    /// Whether it is a start for λ of this length.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] where a location or a scale is missing or has another length.
+    pub fn check(&self, lambda_len: usize) -> Result<()> {
+        let rows = self.locations.iter().chain(&self.scales);
+        let wrong = rows.map(Vec::len).find(|len| *len != lambda_len);
+        let missing = self.locations.is_empty() || self.scales.is_empty();
+        let found = wrong.or(missing.then_some(0));
+        match found {
+            None => Ok(()),
+            Some(found) => Err(Error::Mismatch {
+                first: "the start".to_owned(),
+                second: "the prior".to_owned(),
+                reason: format!("one has {found} parameters, the other {lambda_len}; make them equal"),
+            }),
+        }
     }
 }
 

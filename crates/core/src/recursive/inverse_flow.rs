@@ -9,21 +9,28 @@
 
 use super::features::Features;
 use super::same_as_prior::{HALF_LN_2_PI, pick};
-use super::{Cache, Known, Recursive, Space, Surroundings};
+use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::Start;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::flow::Planar;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
-use hyperprior_math::simd::{self, LANES, Simd, load, prelude::*, splat, store};
+use hyperprior_math::simd::{self, LANES, Simd, load, prelude::*, splat, store, sums};
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::{add_scaled, dot, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::Range;
+use std::sync::LazyLock;
 
 /// Up to how many point-mass parameters the base's means depend on; beyond, they are left out to keep the cost O(Kd).
 const CONDITION_MAX: usize = 32;
+
+/// Counts below this have their features looked up: a logarithm for each would cost as much as a layer of the flow.
+const COUNTS: usize = 256;
+
+static COUNT_FEATURES: LazyLock<[[f64; 2]; COUNTS]> =
+    LazyLock::new(|| std::array::from_fn(|z| [0, 1].map(|f| Features::Count.value(f, z as f64))));
 
 /// A latent that r covers.
 #[derive(Clone, Debug)]
@@ -134,20 +141,37 @@ impl InverseFlow {
         2 + 2 * covered.features.len() + self.condition_len
     }
 
-    /// The parameters of coordinate `c` of a latent, c counted within the latent.
-    fn coordinate<'a>(&self, base: &'a [f64], covered: &Covered, c: usize) -> Coordinate<'a> {
-        let len = self.coordinate_len(covered);
-        let first = covered.first_parameter + c * len;
-        let (location, rest) = base[first..first + len].split_at(1 + covered.features.len());
-        let (log_scale, condition) = rest.split_at(1 + covered.features.len());
-        Coordinate { location, log_scale, condition }
+    /// The parameters of a latent's coordinates, one after the other.
+    #[inline(always)]
+    fn coordinates<'a>(&self, base: &'a [f64], covered: &Covered) -> impl Iterator<Item = Coordinate<'a>> {
+        let (n, len) = (1 + covered.features.len(), self.coordinate_len(covered));
+        base[covered.first_parameter..][..covered.coordinates.len() * len].chunks_exact(len).map(move |coordinate| {
+            let (location, rest) = coordinate.split_at(n);
+            let (log_scale, condition) = rest.split_at(n);
+            Coordinate { location, log_scale, condition }
+        })
     }
 
     fn write_features(&self, z: &Batch, out: &mut Batch) {
+        let table = &*COUNT_FEATURES;
+        let draws_len = z.draws_len();
         for covered in &self.covered {
-            for f in 0..covered.features.len() {
-                let column = out.column_mut(covered.first_feature + f);
-                for (o, z) in column.iter_mut().zip(z.column(covered.latent)) {
+            let z = z.column(covered.latent);
+            let columns = out.columns_mut(covered.first_feature..covered.first_feature + covered.features.len());
+            if covered.features == Features::Count {
+                let (first, second) = columns.split_at_mut(draws_len);
+                for ((first, second), z) in first.iter_mut().zip(second).zip(z) {
+                    // The low bits of z + 2⁵² are those of the count; where they are another number's, z is not in the table.
+                    let at = (z + 4_503_599_627_370_496.0).to_bits() as usize % COUNTS;
+                    (*first, *second) = (table[at][0], table[at][1]);
+                    if *second != 0.125 * z {
+                        (*first, *second) = (covered.features.value(0, *z), covered.features.value(1, *z));
+                    }
+                }
+                continue;
+            }
+            for (f, column) in columns.chunks_exact_mut(draws_len.max(1)).enumerate() {
+                for (o, z) in column.iter_mut().zip(z) {
                     *o = covered.features.value(f, *z);
                 }
             }
@@ -186,10 +210,11 @@ struct Coordinate<'a> {
 }
 
 #[inline(always)]
-fn affine<S: Simd>(s: S, coefficients: &[f64], columns: &[f64], draws_len: usize, at: usize) -> simd::V<S> {
+fn affine<S: Simd>(s: S, n: usize, coefficients: &[f64], columns: &[f64], draws_len: usize, at: usize) -> simd::V<S> {
     let mut sum = splat(s, coefficients[0]);
-    for (f, c) in coefficients[1..].iter().enumerate() {
-        sum = splat(s, *c).mul_add(load(s, &columns[f * draws_len..(f + 1) * draws_len], at, 0.0), sum);
+    for f in 0..n {
+        let column = &columns[f * draws_len..(f + 1) * draws_len];
+        sum = splat(s, coefficients[1 + f]).mul_add(load(s, column, at, 0.0), sum);
     }
     sum
 }
@@ -203,20 +228,65 @@ fn condition<S: Simd>(s: S, g: &[f64], given: &[f64], draws_len: usize, at: usiz
     sum
 }
 
+/// `n` is the number of features, which the compiler should know where it is small.
 #[inline(always)]
-fn base_kernel<S: Simd>(s: S, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
+fn base_kernel<S: Simd>(s: S, n: usize, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
     let draws_len = x.len();
     for at in (0..draws_len).step_by(LANES) {
-        let mean = affine(s, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
-        let log_sd = affine(s, c.log_scale, features, draws_len, at);
+        let mean = affine(s, n, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
+        let log_sd = affine(s, n, c.log_scale, features, draws_len, at);
         let t = (load(s, x, at, 0.0) - mean) * simd::exp(s, -log_sd);
         let term = (t * t).mul_add(splat(s, -0.5), -log_sd) - HALF_LN_2_PI;
         store(load(s, out, at, 0.0) + term, out, at);
     }
 }
+
+#[inline(always)]
+fn base_term_kernel<S: Simd>(s: S, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
+    match c.location.len() - 1 {
+        1 => base_kernel(s, 1, c, features, given, x, out),
+        2 => base_kernel(s, 2, c, features, given, x, out),
+        n => base_kernel(s, n, c, features, given, x, out),
+    }
+}
 hyperprior_math::simd_fn!(
     /// out += log N(x; the coordinate's mean, its scale).
-    fn base_term(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) = base_kernel
+    fn base_term(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) = base_term_kernel
+);
+
+#[inline(always)]
+fn base_terms_kernel<S: Simd>(
+    s: S,
+    r: &InverseFlow,
+    base: &[f64],
+    features: &Batch,
+    given: &[f64],
+    x0: &Batch,
+    terms: &mut Batch,
+    out: &mut [f64],
+) {
+    for (covered, term) in r.covered.iter().zip(terms.as_mut_slice().chunks_exact_mut(out.len())) {
+        let t = r.features(features, covered);
+        let columns = x0.columns(covered.coordinates.clone()).chunks_exact(out.len());
+        for (coordinate, x) in r.coordinates(base, covered).zip(columns) {
+            base_term_kernel(s, coordinate, t, given, x, term);
+        }
+        for at in (0..out.len()).step_by(LANES) {
+            store(load(s, out, at, 0.0) + load(s, term, at, 0.0), out, at);
+        }
+    }
+}
+hyperprior_math::simd_fn!(
+    /// Adds every covered latent's base term to its column of `terms`, and the terms to `out`.
+    fn base_terms(
+        r: &InverseFlow,
+        base: &[f64],
+        features: &Batch,
+        given: &[f64],
+        x0: &Batch,
+        terms: &mut Batch,
+        out: &mut [f64],
+    ) = base_terms_kernel
 );
 
 /// The cotangents of one coordinate's base, a column each.
@@ -226,31 +296,111 @@ struct Cotangents<'a> {
     log_sd: &'a mut [f64],
 }
 
+/// Fills the cotangents and adds the sums over draws to `d`, which is laid out as the coordinate's location and log scale.
 #[inline(always)]
 fn base_pullback_kernel<S: Simd>(
     s: S,
+    n: usize,
     c: Coordinate,
     features: &[f64],
     given: &[f64],
     x: &[f64],
     weight: &[f64],
-    d: Cotangents,
+    to: Cotangents,
+    d: &mut [f64],
 ) {
     let draws_len = x.len();
+    let mut v = [splat(s, 0.0); LANES];
     for at in (0..draws_len).step_by(LANES) {
-        let mean = affine(s, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
-        let inverse = simd::exp(s, -affine(s, c.log_scale, features, draws_len, at));
+        let mean = affine(s, n, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
+        let inverse = simd::exp(s, -affine(s, n, c.log_scale, features, draws_len, at));
         let t = (load(s, x, at, 0.0) - mean) * inverse;
         let w = load(s, weight, at, 0.0);
         let d_mean = w * t * inverse;
-        store(d_mean, d.mean, at);
-        store(-d_mean, d.x, at);
-        store(w * (t * t - 1.0), d.log_sd, at);
+        let d_log_sd = w * (t * t - 1.0);
+        store(-d_mean, to.x, at);
+        store(d_mean, to.mean, at);
+        store(d_log_sd, to.log_sd, at);
+        v[0] += d_mean;
+        v[HALF] += d_log_sd;
+        for f in 0..n.min(HALF - 1) {
+            let t = load(s, &features[f * draws_len..(f + 1) * draws_len], at, 0.0);
+            v[1 + f] = d_mean.mul_add(t, v[1 + f]);
+            v[HALF + 1 + f] = d_log_sd.mul_add(t, v[HALF + 1 + f]);
+        }
+    }
+    let mut lanes = [0.0; LANES];
+    store(sums(v), &mut lanes, 0);
+    for f in 0..(1 + n).min(HALF) {
+        d[f] += lanes[f];
+        d[1 + n + f] += lanes[HALF + f];
+    }
+    // Features beyond those that share a vector, which only tables have.
+    for f in HALF - 1..n {
+        let t = &features[f * draws_len..(f + 1) * draws_len];
+        d[1 + f] += dot(to.mean, t);
+        d[2 + n + f] += dot(to.log_sd, t);
+    }
+}
+
+/// Half a vector: the sums of a coordinate's mean fill one half, those of its log scale the other.
+const HALF: usize = LANES / 2;
+
+#[inline(always)]
+fn base_pullbacks_kernel<S: Simd>(
+    s: S,
+    r: &InverseFlow,
+    base: &[f64],
+    (features, x0): (&Batch, &Batch),
+    x: &Batch,
+    weight: &[f64],
+    (d_mean, d_log_sd): (&mut [f64], &mut [f64]),
+    (d_x0, d_features, d_x): (&mut Batch, &mut Batch, &mut Batch),
+    d_base: &mut [f64],
+) {
+    let (draws_len, given) = (weight.len(), x.columns(0..r.condition_len));
+    for covered in &r.covered {
+        let t = r.features(features, covered);
+        let n = covered.features.len();
+        let len = r.coordinate_len(covered);
+        let d_base = d_base[covered.first_parameter..].chunks_exact_mut(len);
+        let columns = covered.coordinates.start * draws_len..covered.coordinates.end * draws_len;
+        let x0 = x0.as_slice()[columns.clone()].chunks_exact(draws_len);
+        let d_x0 = d_x0.as_mut_slice()[columns].chunks_exact_mut(draws_len);
+        for (((coordinate, d), x0), d_x0) in r.coordinates(base, covered).zip(d_base).zip(x0).zip(d_x0) {
+            let (d, d_condition) = d.split_at_mut(2 + 2 * n);
+            let to = Cotangents { x: d_x0, mean: d_mean, log_sd: d_log_sd };
+            match n {
+                1 => base_pullback_kernel(s, 1, coordinate, t, given, x0, weight, to, d),
+                2 => base_pullback_kernel(s, 2, coordinate, t, given, x0, weight, to, d),
+                n => base_pullback_kernel(s, n, coordinate, t, given, x0, weight, to, d),
+            }
+            if covered.is_pathwise {
+                for f in 0..n {
+                    let d_t = d_features.column_mut(covered.first_feature + f);
+                    add_scaled(coordinate.location[1 + f], d_mean, d_t);
+                    add_scaled(coordinate.log_scale[1 + f], d_log_sd, d_t);
+                }
+            }
+            for (g, weight) in coordinate.condition.iter().enumerate() {
+                d_condition[g] += dot(d_mean, x.column(g));
+                add_scaled(*weight, d_mean, d_x.column_mut(g));
+            }
+        }
     }
 }
 hyperprior_math::simd_fn!(
-    fn base_pullback(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], weight: &[f64], d: Cotangents)
-        = base_pullback_kernel
+    /// The pullback of [`base_terms`].
+    fn base_pullbacks(
+        r: &InverseFlow,
+        base: &[f64],
+        known: (&Batch, &Batch),
+        x: &Batch,
+        weight: &[f64],
+        columns: (&mut [f64], &mut [f64]),
+        to: (&mut Batch, &mut Batch, &mut Batch),
+        d_base: &mut [f64],
+    ) = base_pullbacks_kernel
 );
 
 impl Recursive for InverseFlow {
@@ -273,6 +423,15 @@ impl Recursive for InverseFlow {
 
     fn is_local(&self) -> bool {
         true
+    }
+
+    fn made_for(&self) -> Option<MadeFor> {
+        Some(MadeFor {
+            latents_len: self.by_latent.len(),
+            lambda_len: self.given + self.flow.len,
+            point_mass_len: self.given,
+            components_len: (self.space == Space::Noise).then_some(self.components_len),
+        })
     }
 
     fn prepare(&self, at: Surroundings, _x: &Batch, z: &Batch, prepared: &mut Cache, _scratch: &mut Scratch) {
@@ -307,14 +466,7 @@ impl Recursive for InverseFlow {
         out.fill(0.0);
         self.flow.forward(layers, x0, out, tanh.as_mut_slice());
         let given = x.columns(0..self.condition_len);
-        for (place, covered) in self.covered.iter().enumerate() {
-            let t = self.features(features, covered);
-            let term = terms.column_mut(place);
-            for (c, j) in covered.coordinates.clone().enumerate() {
-                base_term(self.coordinate(base, covered, c), t, given, x0.column(j), term);
-            }
-            add_scaled(1.0, term, out);
-        }
+        base_terms(self, base, features, given, x0, terms, out);
         self.add_class(k, prepared, out);
     }
 
@@ -351,8 +503,8 @@ impl Recursive for InverseFlow {
                 t[f * draws_len..(f + 1) * draws_len].fill(covered.features.value(f, *value));
             }
             let out = out.column_mut(v);
-            for (c, j) in covered.coordinates.clone().enumerate() {
-                base_term(self.coordinate(base, covered, c), &t, given, x0.column(j), out);
+            for (coordinate, j) in self.coordinates(base, covered).zip(covered.coordinates.clone()) {
+                base_term(coordinate, &t, given, x0.column(j), out);
             }
             if self.components_len > 1 {
                 self.move_logits(at.phi, covered, &t, known.prepared, &mut moved);
@@ -386,36 +538,11 @@ impl Recursive for InverseFlow {
         let mut d_x0 = scratch.take_batch(self.flow.len, draws_len);
         let mut d_mean = scratch.take(draws_len);
         let mut d_log_sd = scratch.take(draws_len);
-        let mut d_features = scratch.take_batch(self.features_len, draws_len);
-        let given = x.columns(0..self.condition_len);
+        let needs_features = self.components_len > 1 || self.covered.iter().any(|c| c.is_pathwise);
+        let mut d_features = scratch.take_batch(if needs_features { self.features_len } else { 0 }, draws_len);
         let d_base = &mut d_phi[k * component_len + layers_len..(k + 1) * component_len];
-        for covered in &self.covered {
-            let t = self.features(features, covered);
-            let n = covered.features.len();
-            for (c, j) in covered.coordinates.clone().enumerate() {
-                let coordinate = self.coordinate(base, covered, c);
-                let cotangents = Cotangents { x: d_x0.column_mut(j), mean: &mut d_mean, log_sd: &mut d_log_sd };
-                base_pullback(coordinate, t, given, x0.column(j), d_log_r, cotangents);
-                let first = covered.first_parameter + c * self.coordinate_len(covered);
-                let d = &mut d_base[first..first + self.coordinate_len(covered)];
-                d[0] += d_mean.iter().sum::<f64>();
-                d[1 + n] += d_log_sd.iter().sum::<f64>();
-                for f in 0..n {
-                    let t = &t[f * draws_len..(f + 1) * draws_len];
-                    d[1 + f] += dot(&d_mean, t);
-                    d[2 + n + f] += dot(&d_log_sd, t);
-                    if covered.is_pathwise {
-                        let d_t = d_features.column_mut(covered.first_feature + f);
-                        add_scaled(coordinate.location[1 + f], &d_mean, d_t);
-                        add_scaled(coordinate.log_scale[1 + f], &d_log_sd, d_t);
-                    }
-                }
-                for (g, weight) in coordinate.condition.iter().enumerate() {
-                    d[2 + 2 * n + g] += dot(&d_mean, x.column(g));
-                    add_scaled(*weight, &d_mean, d_x.column_mut(g));
-                }
-            }
-        }
+        let (columns, to) = ((&mut *d_mean, &mut *d_log_sd), (&mut d_x0, &mut d_features, &mut *d_x));
+        base_pullbacks(self, base, (features, &x0), x, d_log_r, columns, to, d_base);
         let d_layers = &mut d_phi[k * component_len..k * component_len + layers_len];
         let tanh = known.cache.batches[held::TANH].as_slice();
         self.flow.pullback(layers, &mut x0, &mut d_x0, d_log_r, tanh, d_layers, scratch);
@@ -463,8 +590,7 @@ impl Recursive for InverseFlow {
             let k = if self.components_len > 1 { components[s] } else { 0 };
             let (layers, base) = self.split(at.phi, k);
             for covered in &self.covered {
-                for (c, j) in covered.coordinates.clone().enumerate() {
-                    let coordinate = self.coordinate(base, covered, c);
+                for (coordinate, j) in self.coordinates(base, covered).zip(covered.coordinates.clone()) {
                     let (mut mean, mut log_sd) = (coordinate.location[0], coordinate.log_scale[0]);
                     for f in 0..covered.features.len() {
                         let t = features.get(covered.first_feature + f, s);

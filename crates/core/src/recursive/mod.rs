@@ -47,6 +47,44 @@ pub struct Surroundings<'a> {
     pub component: usize,
 }
 
+/// The sizes that an approximation was built with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MadeFor {
+    /// How many latents there are.
+    pub latents_len: usize,
+    /// How many parameters λ has.
+    pub lambda_len: usize,
+    /// How many of the leading parameters belong to point masses.
+    pub point_mass_len: usize,
+    /// How many components the prior has; `None` where that does not matter.
+    pub components_len: Option<usize>,
+}
+
+impl MadeFor {
+    /// The sizes of a prior and a likelihood.
+    pub fn parts(prior: &dyn Prior, likelihood: &dyn Likelihood) -> Self {
+        Self {
+            latents_len: likelihood.latents_len(),
+            lambda_len: likelihood.lambda_len(),
+            point_mass_len: likelihood.point_mass_len(),
+            components_len: Some(prior.components_len()),
+        }
+    }
+
+    /// Whether what was made for these sizes can be used with `other`.
+    pub fn fits(self, other: Self) -> bool {
+        Self { components_len: self.components_len.or(other.components_len), ..self } == other
+    }
+}
+
+impl std::fmt::Display for MadeFor {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        let Self { latents_len, lambda_len, point_mass_len, .. } = self;
+        write!(f, "{latents_len} latents with {lambda_len} parameters ({point_mass_len} of them point masses)")?;
+        self.components_len.map_or(Ok(()), |k| write!(f, " and {k} components"))
+    }
+}
+
 /// Where an approximation keeps what it computed for a batch, for the calls that follow.
 #[derive(Debug, Default)]
 pub struct Cache {
@@ -91,6 +129,11 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// Whether r is split into terms that each contain one z_i (but for the component's share), so that
     /// [`conditional`](Self::conditional) is cheap.
     fn is_local(&self) -> bool;
+
+    /// The sizes it was built with, where it was built for some.
+    fn made_for(&self) -> Option<MadeFor> {
+        None
+    }
 
     /// What r knows from z alone (and from the point masses' leading coordinates of `x`), once for all x that are asked of the
     /// same z.

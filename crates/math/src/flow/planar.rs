@@ -13,9 +13,9 @@
 use crate::batch::Batch;
 use crate::random::Stream;
 use crate::scratch::Scratch;
-use crate::simd::{self, LANES, Simd, load, prelude::*, splat, store, sums};
-use crate::special::{sigmoid, softplus};
+use crate::simd::{self, LANES, Simd, V, load, prelude::*, splat, store, sums, transpose};
 use rand_distr::{Distribution, StandardNormal};
+use std::ops::Range;
 
 /// A chain of planar layers over `len` numbers; layer by layer its parameters are u (`len`), w (`len`) and b.
 ///
@@ -38,27 +38,52 @@ pub struct Planar {
     pub layers_len: usize,
 }
 
-/// What a layer's parameters say about every draw: w·û, the bend (û = u + bend·w) and |w|².
-#[derive(Clone, Copy, Debug)]
+/// What a layer's parameters say about every draw: w·u with the slope of its softplus, w·û, the bend (û = u + bend·w) and
+/// |w|².
+#[derive(Clone, Copy, Debug, Default)]
 struct Bend {
-    w_u: f64,
+    slope: f64,
     w_uhat: f64,
     bend: f64,
     w_w: f64,
 }
 
-impl Bend {
-    fn new(u: &[f64], w: &[f64]) -> Self {
-        let w_u = crate::vector::dot(u, w);
-        let w_w = crate::vector::dot(w, w);
-        if w_w < 1e-280 {
-            // Without a direction the layer is the shift x + u tanh b, whose determinant is 1.
-            return Self { w_u, w_uhat: 0.0, bend: 0.0, w_w: 0.0 };
+/// The bends of up to eight layers, whose softplus is taken at once.
+#[inline(always)]
+fn bends_kernel<S: Simd>(s: S, flow: Planar, parameters: &[f64], layers: Range<usize>) -> [Bend; LANES] {
+    let (mut w_u, mut w_w) = ([0.0; LANES], [0.0; LANES]);
+    for (i, l) in layers.enumerate() {
+        let (u, w, _) = flow.layer(parameters, l);
+        let mut sum = [splat(s, 0.0); 4];
+        for at in (0..u.len()).step_by(2 * LANES) {
+            for half in 0..2 {
+                let at = at + half * LANES;
+                if at < u.len() {
+                    let (u, w) = (load(s, u, at, 0.0), load(s, w, at, 0.0));
+                    sum[half] = u.mul_add(w, sum[half]);
+                    sum[2 + half] = w.mul_add(w, sum[2 + half]);
+                }
+            }
         }
-        let w_uhat = softplus(w_u) - 1.0;
-        Self { w_u, w_uhat, bend: (w_uhat - w_u) / w_w, w_w }
+        w_u[i] = (sum[0] + sum[1]).reduce_sum();
+        w_w[i] = (sum[2] + sum[3]).reduce_sum();
     }
+    let (softplus, slope) = simd::softplus_sigmoid(s, load(s, &w_u, 0, 0.0));
+    std::array::from_fn(
+        #[inline(always)]
+        |i| {
+            if w_w[i] < 1e-280 {
+                // Without a direction the layer is the shift x + u tanh b, whose determinant is 1.
+                return Bend::default();
+            }
+            let w_uhat = softplus[i] - 1.0;
+            Bend { slope: slope[i], w_uhat, bend: (w_uhat - w_u[i]) / w_w[i], w_w: w_w[i] }
+        },
+    )
 }
+crate::simd_fn!(
+    fn bends(flow: Planar, parameters: &[f64], layers: Range<usize>) -> [Bend; LANES] = bends_kernel
+);
 
 impl Planar {
     /// How many parameters the chain has.
@@ -99,12 +124,7 @@ impl Planar {
     /// x ← the chain applied to x; log_det\[s\] += Σ log|det|; tanh\[l · S + s\] is kept for [`pullback`](Self::pullback).
     pub fn forward(&self, parameters: &[f64], x: &mut Batch, log_det: &mut [f64], tanh: &mut [f64]) {
         let draws_len = x.draws_len();
-        for l in 0..self.layers_len {
-            let (u, w, b) = self.layer(parameters, l);
-            let bend = Bend::new(u, w);
-            let tanh = &mut tanh[l * draws_len..(l + 1) * draws_len];
-            layer_forward(u, w, b, bend, draws_len, x.as_mut_slice(), log_det, tanh);
-        }
+        chain_forward(*self, parameters, draws_len, x.as_mut_slice(), log_det, tanh);
     }
 
     /// Goes back through the chain: `x` holds the output and becomes the input, `d_x` holds the cotangent of the output and
@@ -119,46 +139,12 @@ impl Planar {
         d_parameters: &mut [f64],
         scratch: &mut Scratch,
     ) {
-        let draws_len = x.draws_len();
-        let mut rows = scratch.take(2 * self.len);
-        let mut d_inner = scratch.take(draws_len);
-        for l in (0..self.layers_len).rev() {
-            let (u, w, _) = self.layer(parameters, l);
-            let bend = Bend::new(u, w);
-            let tanh = &tanh[l * draws_len..(l + 1) * draws_len];
-            let (d_u_hat, d_w) = rows.split_at_mut(self.len);
-            let d_w_uhat = layer_pullback(
-                u,
-                w,
-                bend,
-                x.as_mut_slice(),
-                d_x.as_mut_slice(),
-                d_log_det,
-                tanh,
-                &mut d_inner,
-                d_u_hat,
-                d_w,
-            );
-            let d_layer = &mut d_parameters[l * self.layer_len()..(l + 1) * self.layer_len()];
-            let (d_u_out, rest) = d_layer.split_at_mut(self.len);
-            let (d_w_out, d_b_out) = rest.split_at_mut(self.len);
-            d_b_out[0] += d_inner.iter().sum::<f64>();
-            if bend.w_w == 0.0 {
-                for i in 0..self.len {
-                    d_u_out[i] += d_u_hat[i];
-                }
-                continue;
-            }
-            let d_bend = crate::vector::dot(d_u_hat, w) / bend.w_w;
-            let d_w_u = (d_w_uhat + d_bend) * sigmoid(bend.w_u) - d_bend;
-            let d_w_w = -2.0 * d_bend * bend.bend;
-            for i in 0..self.len {
-                d_u_out[i] += d_u_hat[i] + d_w_u * w[i];
-                d_w_out[i] += d_w[i] + bend.bend * d_u_hat[i] + d_w_u * u[i] + d_w_w * w[i];
-            }
-        }
-        scratch.give(rows);
-        scratch.give(d_inner);
+        let tiles_len = self.len.div_ceil(LANES);
+        // A little more than is needed, so that the tiles can start where a cache line does.
+        let mut work = scratch.take(2 * tiles_len * LANES * (LANES + 1) + LANES);
+        let (x, d_x) = (x.as_mut_slice(), d_x.as_mut_slice());
+        chain_pullback(*self, parameters, x, d_x, d_log_det, tanh, d_parameters, &mut work);
+        scratch.give(work);
     }
 
     /// Undoes the chain: `x` holds the output and becomes the input; log_det\[s\] += Σ log|det| of the chain there.
@@ -168,7 +154,7 @@ impl Planar {
         let draws_len = x.draws_len();
         for l in (0..self.layers_len).rev() {
             let (u, w, b) = self.layer(parameters, l);
-            let bend = Bend::new(u, w);
+            let bend = bends(*self, parameters, l..l + 1)[0];
             for s in 0..draws_len {
                 let w_y: f64 = (0..self.len).map(|i| w[i] * x.get(i, s)).sum();
                 let t = (solve_layer(bend.w_uhat, b, w_y) + b).tanh();
@@ -204,118 +190,279 @@ fn solve_layer(c: f64, b: f64, y: f64) -> f64 {
     a
 }
 
+/// The layers in groups of up to eight.
+fn groups(layers_len: usize) -> impl DoubleEndedIterator<Item = Range<usize>> {
+    (0..layers_len.div_ceil(LANES)).map(move |g| g * LANES..(g * LANES + LANES).min(layers_len))
+}
+
 #[inline(always)]
-fn layer_forward_kernel<S: Simd>(
+fn chain_forward_kernel<S: Simd>(
     s: S,
-    u: &[f64],
-    w: &[f64],
-    b: f64,
-    bend: Bend,
+    flow: Planar,
+    parameters: &[f64],
     draws_len: usize,
     x: &mut [f64],
     log_det: &mut [f64],
     tanh: &mut [f64],
 ) {
-    let n = u.len();
-    for at in (0..draws_len).step_by(LANES) {
-        let mut sum = [splat(s, 0.0); 4];
-        for i in 0..n {
-            let column = &x[i * draws_len..(i + 1) * draws_len];
-            sum[i & 3] = splat(s, w[i]).mul_add(load(s, column, at, 0.0), sum[i & 3]);
-        }
-        let t = simd::tanh(s, (sum[0] + sum[1]) + (sum[2] + sum[3]) + b);
-        let det = (splat(s, 1.0) - t * t).mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
-        store(load(s, log_det, at, 0.0) + simd::ln(s, det), log_det, at);
-        store(t, tanh, at);
-        for i in 0..n {
-            let column = &mut x[i * draws_len..(i + 1) * draws_len];
-            let u_hat = splat(s, u[i] + bend.bend * w[i]);
-            store(u_hat.mul_add(t, load(s, column, at, 0.0)), column, at);
+    for layers in groups(flow.layers_len) {
+        let bends = bends_kernel(s, flow, parameters, layers.clone());
+        for at in (0..draws_len).step_by(LANES) {
+            let mut w_x = weigh(s, flow.layer(parameters, layers.start).1, x, draws_len, at);
+            let mut total = load(s, log_det, at, 0.0);
+            for (l, bend) in layers.clone().zip(bends) {
+                let (u, w, b) = flow.layer(parameters, l);
+                let t = simd::tanh(s, w_x + b);
+                let det = (splat(s, 1.0) - t * t).mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
+                total += simd::ln(s, det);
+                store(t, &mut tanh[l * draws_len..(l + 1) * draws_len], at);
+                // The last layer of a group has no use for what the next one would see.
+                let next = flow.layer(parameters, (l + 1).min(layers.end - 1)).1;
+                w_x = advance(s, [u, w, next], [t, t * bend.bend], x, draws_len, at);
+            }
+            store(total, log_det, at);
         }
     }
 }
 crate::simd_fn!(
-    fn layer_forward(
-        u: &[f64],
-        w: &[f64],
-        b: f64,
-        bend: Bend,
+    fn chain_forward(
+        flow: Planar,
+        parameters: &[f64],
         draws_len: usize,
         x: &mut [f64],
         log_det: &mut [f64],
         tanh: &mut [f64],
-    ) = layer_forward_kernel
+    ) = chain_forward_kernel
 );
 
-/// One layer backwards. Fills `d_inner` (the cotangent of w·x + b), `d_u_hat` and `d_w` (the part through w·x); returns
-/// the cotangent of w·û that comes from the log-determinant.
+/// w·x for the eight draws from `at`.
 #[inline(always)]
-fn layer_pullback_kernel<S: Simd>(
+fn weigh<S: Simd>(s: S, w: &[f64], x: &[f64], draws_len: usize, at: usize) -> V<S> {
+    let mut sum = [splat(s, 0.0); 4];
+    let (mut w, mut x) = (w, x);
+    while let Some((four, rest)) = w.split_first_chunk::<4>() {
+        let (columns, others) = x.split_at(4 * draws_len);
+        for j in 0..4 {
+            sum[j] = splat(s, four[j]).mul_add(load(s, &columns[j * draws_len..(j + 1) * draws_len], at, 0.0), sum[j]);
+        }
+        (w, x) = (rest, others);
+    }
+    for (w, column) in w.iter().zip(x.chunks_exact(draws_len)) {
+        sum[0] = splat(s, *w).mul_add(load(s, column, at, 0.0), sum[0]);
+    }
+    (sum[0] + sum[1]) + (sum[2] + sum[3])
+}
+
+/// x ← x + u t + w t' for the eight draws from `at`, in the same pass as next·x.
+#[inline(always)]
+fn advance<S: Simd>(
     s: S,
-    u: &[f64],
-    w: &[f64],
-    bend: Bend,
+    [u, w, next]: [&[f64]; 3],
+    [t, bent]: [V<S>; 2],
+    x: &mut [f64],
+    draws_len: usize,
+    at: usize,
+) -> V<S> {
+    let mut sum = [splat(s, 0.0); 4];
+    let ((u4, u1), (w4, w1), (next4, next1)) = (u.as_chunks::<4>(), w.as_chunks::<4>(), next.as_chunks::<4>());
+    let (x4, x1) = x.split_at_mut(4 * draws_len * u4.len());
+    for (((u, w), next), columns) in u4.iter().zip(w4).zip(next4).zip(x4.chunks_exact_mut(4 * draws_len)) {
+        for j in 0..4 {
+            let column = &mut columns[j * draws_len..(j + 1) * draws_len];
+            let y = splat(s, w[j]).mul_add(bent, splat(s, u[j]).mul_add(t, load(s, column, at, 0.0)));
+            store(y, column, at);
+            sum[j] = splat(s, next[j]).mul_add(y, sum[j]);
+        }
+    }
+    for (((u, w), next), column) in u1.iter().zip(w1).zip(next1).zip(x1.chunks_exact_mut(draws_len)) {
+        let y = splat(s, *w).mul_add(bent, splat(s, *u).mul_add(t, load(s, column, at, 0.0)));
+        store(y, column, at);
+        sum[0] = splat(s, *next).mul_add(y, sum[0]);
+    }
+    (sum[0] + sum[1]) + (sum[2] + sum[3])
+}
+
+/// Eight draws of eight neighbouring numbers, a row per draw: on the way back most sums run over draws, so here it is the
+/// numbers that lie in lanes.
+type Tile = [[f64; LANES]; LANES];
+
+#[inline(always)]
+fn chain_pullback_kernel<S: Simd>(
+    s: S,
+    flow: Planar,
+    parameters: &[f64],
     x: &mut [f64],
     d_x: &mut [f64],
     d_log_det: &[f64],
     tanh: &[f64],
-    d_inner: &mut [f64],
-    d_u_hat: &mut [f64],
-    d_w: &mut [f64],
-) -> f64 {
-    let (n, draws_len) = (u.len(), tanh.len());
-    let mut d_w_uhat = splat(s, 0.0);
+    d_parameters: &mut [f64],
+    work: &mut [f64],
+) {
+    let (n, draws_len) = (flow.len, d_log_det.len());
+    let tiles_len = n.div_ceil(LANES);
+    let skip = work.as_ptr().align_offset(size_of::<[f64; LANES]>()).min(LANES);
+    let (vectors, _) = work[skip..].as_chunks_mut::<LANES>();
+    let (tiles, rows) = vectors.split_at_mut(2 * tiles_len * LANES);
+    let (inputs, cotangents) = tiles.as_chunks_mut::<LANES>().0.split_at_mut(tiles_len);
+    let (d_u_hat, d_w) = rows[..2 * tiles_len].split_at_mut(tiles_len);
     for at in (0..draws_len).step_by(LANES) {
-        let mut sum = [splat(s, 0.0); 4];
-        for i in 0..n {
-            let u_hat = splat(s, u[i] + bend.bend * w[i]);
-            let column = &d_x[i * draws_len..(i + 1) * draws_len];
-            sum[i & 3] = u_hat.mul_add(load(s, column, at, 0.0), sum[i & 3]);
-        }
-        let d_tanh = (sum[0] + sum[1]) + (sum[2] + sum[3]);
-        let t = load(s, tanh, at, 0.0);
-        let slope = splat(s, 1.0) - t * t;
-        let c = load(s, d_log_det, at, 0.0) / slope.mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
-        d_w_uhat = slope.mul_add(c, d_w_uhat);
-        store(slope * (t * c).mul_add(splat(s, -2.0 * bend.w_uhat), d_tanh), d_inner, at);
-    }
-    let mut first = 0;
-    while first < n {
-        // Eight columns at a time, so that their sums over draws become one vector.
-        let tile = (n - first).min(LANES);
-        let mut w_sums = [splat(s, 0.0); LANES];
-        let mut u_sums = [splat(s, 0.0); LANES];
-        for j in 0..tile {
-            let i = first + j;
-            let (w_i, u_hat) = (splat(s, w[i]), splat(s, u[i] + bend.bend * w[i]));
-            let column = i * draws_len..(i + 1) * draws_len;
-            let (x, d_x) = (&mut x[column.clone()], &mut d_x[column]);
-            for at in (0..draws_len).step_by(LANES) {
-                let (t, d) = (load(s, tanh, at, 0.0), load(s, d_inner, at, 0.0));
-                let (input, g) = (load(s, x, at, 0.0) - u_hat * t, load(s, d_x, at, 0.0));
-                store(input, x, at);
-                w_sums[j] = d.mul_add(input, w_sums[j]);
-                u_sums[j] = t.mul_add(g, u_sums[j]);
-                store(d.mul_add(w_i, g), d_x, at);
+        read_tiles(s, x, draws_len, at, inputs);
+        read_tiles(s, d_x, draws_len, at, cotangents);
+        for layers in groups(flow.layers_len).rev() {
+            let bends = bends_kernel(s, flow, parameters, layers.clone());
+            let last = layers.end - 1;
+            let mut d_tanh = weigh_tiles(s, flow.layer(parameters, last), bends[last - layers.start], cotangents);
+            for l in layers.clone().rev() {
+                let (layer, bend) = (flow.layer(parameters, l), bends[l - layers.start]);
+                let t = load(s, &tanh[l * draws_len..(l + 1) * draws_len], at, 0.0);
+                let slope = splat(s, 1.0) - t * t;
+                let c = load(s, d_log_det, at, 0.0) / slope.mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
+                let d_inner = slope * (t * c).mul_add(splat(s, -2.0 * bend.w_uhat), d_tanh);
+                // The first layer of a group has no use for what the one below would see.
+                let below = l.max(layers.start + 1) - 1;
+                let below = (flow.layer(parameters, below), bends[below - layers.start]);
+                let d_bend;
+                (d_tanh, d_bend) = retreat(s, (layer, bend), below, [t, d_inner], inputs, cotangents, d_u_hat, d_w);
+                let d_layer = &mut d_parameters[l * flow.layer_len()..(l + 1) * flow.layer_len()];
+                d_layer[2 * n] += d_inner.reduce_sum();
+                let d_w_uhat = (slope * c).reduce_sum();
+                layer_pullback(s, layer, bend, [d_w_uhat, d_bend], d_u_hat, d_w, d_layer);
             }
         }
-        store(sums(w_sums), &mut d_w[..first + tile], first);
-        store(sums(u_sums), &mut d_u_hat[..first + tile], first);
-        first += tile;
+        write_tiles(s, inputs, draws_len, at, x);
+        write_tiles(s, cotangents, draws_len, at, d_x);
     }
-    d_w_uhat.reduce_sum()
 }
 crate::simd_fn!(
-    fn layer_pullback(
-        u: &[f64],
-        w: &[f64],
-        bend: Bend,
+    fn chain_pullback(
+        flow: Planar,
+        parameters: &[f64],
         x: &mut [f64],
         d_x: &mut [f64],
         d_log_det: &[f64],
         tanh: &[f64],
-        d_inner: &mut [f64],
-        d_u_hat: &mut [f64],
-        d_w: &mut [f64],
-    ) -> f64 = layer_pullback_kernel
+        d_parameters: &mut [f64],
+        work: &mut [f64],
+    ) = chain_pullback_kernel
 );
+
+/// The eight draws from `at` as tiles, with zeros beyond the last draw and the last number.
+#[inline(always)]
+fn read_tiles<S: Simd>(s: S, x: &[f64], draws_len: usize, at: usize, tiles: &mut [Tile]) {
+    for (columns, tile) in x.chunks(LANES * draws_len).zip(tiles) {
+        let mut v = [splat(s, 0.0); LANES];
+        for j in 0..LANES {
+            if (j + 1) * draws_len <= columns.len() {
+                v[j] = load(s, &columns[j * draws_len..(j + 1) * draws_len], at, 0.0);
+            }
+        }
+        let v = transpose(v);
+        for j in 0..LANES {
+            v[j].store_slice(&mut tile[j]);
+        }
+    }
+}
+
+/// Puts the tiles back in their columns.
+#[inline(always)]
+fn write_tiles<S: Simd>(s: S, tiles: &[Tile], draws_len: usize, at: usize, x: &mut [f64]) {
+    for (columns, tile) in x.chunks_mut(LANES * draws_len).zip(tiles) {
+        let mut v = [splat(s, 0.0); LANES];
+        for j in 0..LANES {
+            v[j] = V::from_slice(s, &tile[j]);
+        }
+        let v = transpose(v);
+        for j in 0..LANES {
+            if (j + 1) * draws_len <= columns.len() {
+                store(v[j], &mut columns[j * draws_len..(j + 1) * draws_len], at);
+            }
+        }
+    }
+}
+
+/// w and û of eight neighbouring numbers.
+#[inline(always)]
+fn directions<S: Simd>(s: S, (u, w, _): (&[f64], &[f64], f64), bend: Bend, at: usize) -> (V<S>, V<S>) {
+    let w = load(s, w, at, 0.0);
+    (w, w.mul_add(splat(s, bend.bend), load(s, u, at, 0.0)))
+}
+
+/// û·d_x for eight draws.
+#[inline(always)]
+fn weigh_tiles<S: Simd>(s: S, layer: (&[f64], &[f64], f64), bend: Bend, d_x: &[Tile]) -> V<S> {
+    let mut sum = [splat(s, 0.0); LANES];
+    for (i, d_x) in d_x.iter().enumerate() {
+        let (_, u_hat) = directions(s, layer, bend, i * LANES);
+        for j in 0..LANES {
+            sum[j] = u_hat.mul_add(V::from_slice(s, &d_x[j]), sum[j]);
+        }
+    }
+    sums(sum)
+}
+
+/// One layer backwards, x and d_x in one pass: fills the cotangents of û and of w (through w·x alone). Returns the
+/// cotangent of the tanh of the layer below, below·d_x, and d_û·w.
+#[inline(always)]
+fn retreat<S: Simd>(
+    s: S,
+    (layer, bend): ((&[f64], &[f64], f64), Bend),
+    (below, below_bend): ((&[f64], &[f64], f64), Bend),
+    [t, d_inner]: [V<S>; 2],
+    x: &mut [Tile],
+    d_x: &mut [Tile],
+    d_u_hat: &mut [[f64; LANES]],
+    d_w: &mut [[f64; LANES]],
+) -> (V<S>, f64) {
+    let mut sum = [splat(s, 0.0); LANES];
+    let mut along_w = splat(s, 0.0);
+    for (i, (((x, d_x), d_u_hat), d_w)) in x.iter_mut().zip(d_x).zip(d_u_hat).zip(d_w).enumerate() {
+        let (w, u_hat) = directions(s, layer, bend, i * LANES);
+        let (_, below) = directions(s, below, below_bend, i * LANES);
+        let (mut to_u, mut to_w) = (splat(s, 0.0), splat(s, 0.0));
+        let back = -u_hat;
+        for j in 0..LANES {
+            let (t, d) = (splat(s, t[j]), splat(s, d_inner[j]));
+            let (y, g) = (V::from_slice(s, &x[j]), V::from_slice(s, &d_x[j]));
+            let input = back.mul_add(t, y);
+            input.store_slice(&mut x[j]);
+            to_w = d.mul_add(input, to_w);
+            to_u = t.mul_add(g, to_u);
+            let g = d.mul_add(w, g);
+            g.store_slice(&mut d_x[j]);
+            sum[j] = below.mul_add(g, sum[j]);
+        }
+        along_w = to_u.mul_add(w, along_w);
+        to_u.store_slice(d_u_hat);
+        to_w.store_slice(d_w);
+    }
+    (sums(sum), along_w.reduce_sum())
+}
+
+/// d_layer += the pullback of û = u + bend·w and of w·û, along u and w.
+#[inline(always)]
+fn layer_pullback<S: Simd>(
+    s: S,
+    (u, w, _): (&[f64], &[f64], f64),
+    bend: Bend,
+    [d_w_uhat, along_w]: [f64; 2],
+    d_u_hat: &[[f64; LANES]],
+    d_w: &[[f64; LANES]],
+    d_layer: &mut [f64],
+) {
+    let flat = bend.w_w == 0.0;
+    let d_bend = if flat { 0.0 } else { along_w / bend.w_w };
+    let d_w_u = splat(s, (d_w_uhat + d_bend) * bend.slope - d_bend);
+    let d_w_w = splat(s, -2.0 * d_bend * bend.bend);
+    // Without a direction only u counts.
+    let to_w_share = if flat { 0.0 } else { 1.0 };
+    let (d_u_out, rest) = d_layer.split_at_mut(u.len());
+    let d_w_out = &mut rest[..u.len()];
+    for (i, (d_u_hat, d_w)) in d_u_hat.iter().zip(d_w).enumerate() {
+        let at = i * LANES;
+        let (u, w, d_u_hat) = (load(s, u, at, 0.0), load(s, w, at, 0.0), V::from_slice(s, d_u_hat));
+        store(load(s, d_u_out, at, 0.0) + w.mul_add(d_w_u, d_u_hat), d_u_out, at);
+        let to_w = d_u_hat.mul_add(splat(s, bend.bend), V::from_slice(s, d_w));
+        let to_w = u.mul_add(d_w_u, w.mul_add(d_w_w, to_w));
+        store(to_w.mul_add(splat(s, to_w_share), load(s, d_w_out, at, 0.0)), d_w_out, at);
+    }
+}

@@ -15,7 +15,7 @@ mod laplace;
 mod propagation;
 
 use super::same_as_prior::{HALF_LN_2_PI, pick};
-use super::{Cache, Known, Recursive, Space, Surroundings};
+use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::{Prior, Start};
@@ -52,6 +52,7 @@ pub struct MixtureGaussian {
 /// What of λ is covered.
 #[derive(Clone, Debug)]
 struct Shape {
+    latents_len: usize,
     lambda_len: usize,
     /// How many leading parameters are given.
     given: usize,
@@ -171,7 +172,7 @@ impl MixtureGaussian {
                 }
             }
         }
-        let shape = Shape { lambda_len: prior.lambda_len(), given, covered };
+        let shape = Shape { latents_len: likelihood.latents_len(), lambda_len: prior.lambda_len(), given, covered };
         Ok(Self { fit, space, components_len: prior.components_len(), shape })
     }
 
@@ -378,6 +379,15 @@ impl Recursive for MixtureGaussian {
         false
     }
 
+    fn made_for(&self) -> Option<MadeFor> {
+        Some(MadeFor {
+            latents_len: self.shape.latents_len,
+            lambda_len: self.shape.lambda_len,
+            point_mass_len: self.shape.given,
+            components_len: Some(self.components_len),
+        })
+    }
+
     fn prepare(&self, at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch) {
         let [shares, modes, precisions] = prepared.reserve(PREPARED) else { unreachable!() };
         self.solve_all(at, x, z, shares, modes, precisions, scratch);
@@ -498,8 +508,9 @@ impl Recursive for MixtureGaussian {
         let mut eps = scratch.take(n);
         let mut noise = scratch.take(n);
         let mut factor = scratch.take(packed_len(n));
-        let all: Vec<Pieces> =
-            (0..self.components_len).map(|k| Pieces::take(at, k, self.shape.given, scratch)).collect();
+        // On the noise a draw needs no component's scale.
+        let needed = if self.space == Space::Lambda { self.components_len } else { 0 };
+        let all: Vec<Pieces> = (0..needed).map(|k| Pieces::take(at, k, self.shape.given, scratch)).collect();
         for (s, rng) in streams.iter_mut().enumerate() {
             shares.read_draw(s, &mut log_p);
             let total = log_sum_exp(&log_p);

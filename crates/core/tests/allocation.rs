@@ -1,0 +1,137 @@
+//! A gradient step reuses its memory: after the first steps it asks the heap for nothing, whatever the parts.
+
+mod support;
+
+use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
+use hyperprior::likelihood::{Likelihood, MeanField};
+use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
+use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
+use hyperprior::{Model, Variational};
+use hyperprior_testkit::allocation::{self, Counting};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use support::numbers;
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// A pool whose threads count together, apart from those of other tests.
+fn pool(threads: usize) -> (rayon::ThreadPool, usize) {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let group = NEXT.fetch_add(1, Ordering::SeqCst) % allocation::GROUPS;
+    let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+    (builder.start_handler(move |_| allocation::join(group)).build().unwrap(), group)
+}
+
+/// How many allocations ten steps make, after ten steps that were not counted.
+fn allocations(threads: usize, model: &dyn Model, q: &Variational, settings: &GradientSettings) -> u64 {
+    let theta = numbers(q.theta_len(), 0.1, 1);
+    let phi = numbers(q.phi_len(), 0.1, 2);
+    let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
+    let mut engine = GradientEngine::new(model, q, settings).unwrap();
+    let (pool, group) = pool(threads);
+    pool.install(|| {
+        let mut steps = |range: std::ops::Range<u64>| {
+            for step in range {
+                engine.step(model, q, (1, step), (&theta, &phi), (&mut d_theta, &mut d_phi)).unwrap();
+            }
+        };
+        steps(0..10);
+        let before = allocation::count(group);
+        steps(10..20);
+        allocation::count(group) - before
+    })
+}
+
+fn variational(
+    model: &dyn Model,
+    prior: impl Prior + 'static,
+    recursive: impl FnOnce(&MeanField, &dyn Prior) -> Box<dyn Recursive>,
+) -> Variational {
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    let recursive = recursive(&likelihood, &prior);
+    Variational::from_parts(Arc::new(likelihood), Box::new(prior), recursive).unwrap()
+}
+
+fn inverse_flow(layers_len: usize, space: Space) -> impl Fn(&MeanField, &dyn Prior) -> Box<dyn Recursive> {
+    move |likelihood, prior| Box::new(InverseFlow::new(likelihood, prior.components_len(), layers_len, space))
+}
+
+fn analytic(fit: GaussianFit, space: Space) -> impl Fn(&MeanField, &dyn Prior) -> Box<dyn Recursive> {
+    move |likelihood, prior| Box::new(MixtureGaussian::new(likelihood, prior, fit, space).unwrap())
+}
+
+/// Every kind of variational model over this model's latents.
+fn all(model: &dyn Model) -> Vec<Variational> {
+    let n = MeanField::for_latents(model.latents()).unwrap().lambda_len();
+    let gaussian = |covariance| Gaussian::new(n, covariance).unwrap();
+    let mixture = |covariance| Mixture::new(n, 3, covariance).unwrap();
+    let mut all = vec![variational(model, Delta { lambda_len: n }, |_, _| Box::new(SameAsPrior))];
+    for space in [Space::Noise, Space::Lambda] {
+        all.push(variational(model, PlanarFlow::new(n, 2).unwrap(), inverse_flow(10, space)));
+        all.push(variational(model, gaussian(Covariance::Diagonal), inverse_flow(0, space)));
+        all.push(variational(model, gaussian(Covariance::Full), inverse_flow(3, space)));
+        all.push(variational(model, mixture(Covariance::Diagonal), inverse_flow(0, space)));
+        all.push(variational(model, mixture(Covariance::Full), inverse_flow(3, space)));
+        for fit in [GaussianFit::Laplace, GaussianFit::ExpectationPropagation] {
+            all.push(variational(model, mixture(Covariance::Full), analytic(fit, space)));
+            all.push(variational(model, gaussian(Covariance::Diagonal), analytic(fit, space)));
+        }
+    }
+    all
+}
+
+fn assert_nothing(model: &dyn Model, q: &Variational, settings: &GradientSettings) {
+    let found = allocations(1, model, q, settings);
+    let (prior, recursive) = (q.prior().name(), q.recursive().name());
+    assert_eq!(found, 0, "{prior} with {recursive}: {settings:?}");
+}
+
+/// Catches a buffer that is made anew in the inner loop of any part.
+#[test]
+fn a_step_on_one_thread_allocates_nothing() {
+    let model = Ising::ring(6, 0.3).unwrap();
+    for q in all(&model) {
+        for (estimator, sum_joint_recursion) in
+            [(Estimator::Score, false), (Estimator::LocalExpectation, false), (Estimator::LocalExpectation, true)]
+        {
+            assert_nothing(&model, &q, &GradientSettings { estimator, sum_joint_recursion, ..Default::default() });
+        }
+    }
+}
+
+/// As above for counts, by the score: a sum over a count's values needs more memory whenever a draw of λ asks for a wider
+/// window than any before it.
+#[test]
+fn a_step_over_counts_on_one_thread_allocates_nothing() {
+    let model = CorrelatedCounts::new(CountTarget::C);
+    for q in all(&model) {
+        assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
+    }
+}
+
+/// Catches fresh draws of r that make their buffers anew.
+#[test]
+fn an_importance_weighted_step_on_one_thread_allocates_nothing() {
+    let model = Ising::ring(6, 0.3).unwrap();
+    let on_noise = |q: &Variational| q.recursive().space() == Space::Noise;
+    for q in all(&model).into_iter().filter(on_noise) {
+        let settings = GradientSettings { estimator: Estimator::Score, importance: 2, ..Default::default() };
+        assert_nothing(&model, &q, &settings);
+    }
+}
+
+/// Catches memory that grows with the model or the batch when threads share the work.
+#[test]
+fn what_two_threads_allocate_depends_on_neither_size_nor_draws() {
+    let count = |spins: usize, draws: usize, space: Space| {
+        let model = Ising::ring(spins, 0.3).unwrap();
+        let q = variational(&model, PlanarFlow::new(spins, 2).unwrap(), inverse_flow(10, space));
+        allocations(2, &model, &q, &GradientSettings { draws, ..GradientSettings::default() })
+    };
+    for space in [Space::Noise, Space::Lambda] {
+        let few = count(100, 32, space);
+        assert_eq!([few, count(2000, 32, space), count(100, 256, space)], [few; 3]);
+    }
+}

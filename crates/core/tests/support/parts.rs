@@ -1,0 +1,47 @@
+//! Every prior, every recursive approximation that goes with it, and the two put together.
+
+use super::Frozen;
+use hyperprior::Variational;
+use hyperprior::likelihood::{Likelihood, MeanField};
+use hyperprior::model::Latents;
+use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
+use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use std::sync::Arc;
+
+/// Every prior over `n` numbers.
+pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
+    vec![
+        Box::new(Delta { lambda_len: n }),
+        Box::new(Gaussian::new(n, Covariance::Diagonal).unwrap()),
+        Box::new(Gaussian::new(n, Covariance::Full).unwrap()),
+        Box::new(Mixture::new(n, 2, Covariance::Diagonal).unwrap()),
+        Box::new(Mixture::new(n, 2, Covariance::Full).unwrap()),
+        Box::new(PlanarFlow::new(n, 2).unwrap()),
+    ]
+}
+
+/// Every recursive approximation that fits the likelihood and the prior, the analytic ones held fixed at `theta`.
+pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64]) -> Vec<Box<dyn Recursive>> {
+    let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior)];
+    if prior.noise_len() == 0 {
+        return all;
+    }
+    for space in [Space::Noise, Space::Lambda] {
+        for layers_len in [0, 3] {
+            all.push(Box::new(InverseFlow::new(likelihood, prior.components_len(), layers_len, space)));
+        }
+        for fit in [GaussianFit::Laplace, GaussianFit::ExpectationPropagation] {
+            // What is left out has no Gaussians to look at, or a factor with several parameters.
+            if let Ok(inner) = MixtureGaussian::new(likelihood, prior, fit, space) {
+                all.push(Box::new(Frozen { inner: Box::new(inner), theta: theta.to_vec() }));
+            }
+        }
+    }
+    all
+}
+
+/// The usual likelihood of these latents, with a prior and a recursive approximation.
+pub fn variational(latents: &Latents, prior: Box<dyn Prior>, recursive: Box<dyn Recursive>) -> Variational {
+    let likelihood = MeanField::for_latents(latents).expect("a factor for every latent");
+    Variational::from_parts(Arc::new(likelihood), prior, recursive).expect("parts that fit")
+}

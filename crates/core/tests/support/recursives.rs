@@ -1,0 +1,155 @@
+//! Recursive approximations that wrap another: held fixed in θ, or stripped of their locality.
+
+use hyperprior::Batch;
+use hyperprior::math::random::Stream;
+use hyperprior::math::scratch::Scratch;
+use hyperprior::prior::Start;
+use hyperprior::recursive::{Cache, Known, Recursive, Space, Surroundings};
+
+/// An approximation that sees θ as it was when it was made: what the analytic ones are, as far as a gradient goes.
+#[derive(Debug)]
+pub struct Frozen {
+    pub inner: Box<dyn Recursive>,
+    pub theta: Vec<f64>,
+}
+
+impl Frozen {
+    fn at<'a>(&'a self, at: Surroundings<'a>) -> Surroundings<'a> {
+        Surroundings { theta: &self.theta, ..at }
+    }
+}
+
+/// An approximation that does not say which of its terms belong to which latent.
+#[derive(Debug)]
+pub struct Joint(pub Box<dyn Recursive>);
+
+/// Where [`Joint`] keeps log r, past anything the one inside could use.
+const LOG_R: usize = 12;
+
+/// Hands every method but those given to the approximation inside.
+macro_rules! delegate {
+    ($type:ty, $inner:ident, $is_local:expr, |$this:ident, $at:ident| $surroundings:expr, $forward:item, $local:item) => {
+        impl Recursive for $type {
+            fn name(&self) -> String {
+                self.$inner().name()
+            }
+            fn space(&self) -> Space {
+                self.$inner().space()
+            }
+            fn parameters_len(&self) -> usize {
+                self.$inner().parameters_len()
+            }
+            fn is_local(&self) -> bool {
+                let f: fn(&dyn Recursive) -> bool = $is_local;
+                f(self.$inner())
+            }
+            fn prepare(&self, $at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch) {
+                let $this = self;
+                $this.$inner().prepare($surroundings, x, z, prepared, scratch);
+            }
+            $forward
+            $local
+            fn conditional(
+                &self,
+                $at: Surroundings,
+                i: usize,
+                x: &Batch,
+                z: &Batch,
+                values: &[f64],
+                known: Known,
+                out: &mut Batch,
+                scratch: &mut Scratch,
+            ) {
+                let $this = self;
+                $this.$inner().conditional($surroundings, i, x, z, values, known, out, scratch);
+            }
+            fn pullback(
+                &self,
+                $at: Surroundings,
+                x: &Batch,
+                z: &Batch,
+                d_log_r: &[f64],
+                known: Known,
+                d_x: &mut Batch,
+                d_z: &mut Batch,
+                d_phi: &mut [f64],
+                scratch: &mut Scratch,
+            ) {
+                let $this = self;
+                $this.$inner().pullback($surroundings, x, z, d_log_r, known, d_x, d_z, d_phi, scratch);
+            }
+            fn sample(
+                &self,
+                $at: Surroundings,
+                prepared: &Cache,
+                streams: &mut [Stream],
+                x: &mut Batch,
+                components: &mut [usize],
+                scratch: &mut Scratch,
+            ) {
+                let $this = self;
+                $this.$inner().sample($surroundings, prepared, streams, x, components, scratch);
+            }
+            fn initialize(&self, start: &Start, rng: &mut Stream, phi: &mut [f64]) {
+                self.$inner().initialize(start, rng, phi);
+            }
+        }
+    };
+}
+
+impl Frozen {
+    fn inner(&self) -> &dyn Recursive {
+        &*self.inner
+    }
+}
+
+delegate!(
+    Frozen,
+    inner,
+    |inner| inner.is_local(),
+    |this, at| this.at(at),
+    fn forward(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        prepared: &Cache,
+        out: &mut [f64],
+        cache: &mut Cache,
+        scratch: &mut Scratch,
+    ) {
+        self.inner.forward(self.at(at), x, prepared, out, cache, scratch);
+    },
+    fn local(&self, at: Surroundings, i: usize, known: Known, out: &mut [f64]) {
+        self.inner.local(self.at(at), i, known, out);
+    }
+);
+
+impl Joint {
+    fn inner(&self) -> &dyn Recursive {
+        &*self.0
+    }
+}
+
+delegate!(
+    Joint,
+    inner,
+    |_| false,
+    |_this, at| at,
+    fn forward(
+        &self,
+        at: Surroundings,
+        x: &Batch,
+        prepared: &Cache,
+        out: &mut [f64],
+        cache: &mut Cache,
+        scratch: &mut Scratch,
+    ) {
+        self.0.forward(at, x, prepared, out, cache, scratch);
+        let log_r = &mut cache.reserve(LOG_R + 1)[LOG_R];
+        log_r.reshape(1, out.len());
+        log_r.as_mut_slice().copy_from_slice(out);
+    },
+    fn local(&self, _at: Surroundings, _i: usize, known: Known, out: &mut [f64]) {
+        out.copy_from_slice(known.cache.batches[LOG_R].as_slice());
+    }
+);
