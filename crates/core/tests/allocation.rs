@@ -1,5 +1,7 @@
 //! A gradient step reuses its memory: after the first steps it asks the heap for nothing, whatever the parts.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};

@@ -1,6 +1,8 @@
 //! The exact law for continuous latents: pathwise factors, whose z is integrated over, and point masses, whose z follows λ,
 //! alone and beside discrete latents.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::gradient::{Estimator, GradientSettings};
@@ -104,8 +106,11 @@ fn check(name: &str, model: &Small, likelihood: impl Fn() -> MeanField, location
     combinations
 }
 
-/// The pathwise families, each with a λ that is neither sharp nor flat.
-fn pathwise() -> Vec<(Support, fn() -> Box<dyn Family>, [f64; 2])> {
+/// A family with its support and a λ that is neither sharp nor flat.
+type Member = (Support, fn() -> Box<dyn Family>, [f64; 2]);
+
+/// The pathwise families.
+fn pathwise() -> Vec<Member> {
     vec![
         (Support::Real, || Box::new(Normal), [0.4, -0.4]),
         (Support::Positive, || Box::new(LogNormal), [0.3, -0.9]),

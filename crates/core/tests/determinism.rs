@@ -1,5 +1,7 @@
 //! Same seed, same numbers, at any number of threads: one stream per draw, and sums in a fixed order.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::bound::{BoundSettings, evaluate};

@@ -1,5 +1,7 @@
 //! Estimators of a gradient: score against reparameterisation (T4), where the score fails, and what a baseline is worth.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};

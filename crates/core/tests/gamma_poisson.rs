@@ -1,5 +1,7 @@
 //! T1: a gamma prior over a Poisson's rate, whose marginal, posterior and entropies are known; every bound of the entropy.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::likelihood::MeanField;

@@ -1,6 +1,8 @@
 //! Bad input: every mistake a person can make ends in an error that says what to do, never in a panic, and a model that is
 //! undefined in places is used where it is defined.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::bound::{BoundSettings, evaluate};

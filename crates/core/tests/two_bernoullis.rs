@@ -1,5 +1,7 @@
 //! T2: two Bernoullis whose logits are a correlated Gaussian; every number of `eq:first-gradient` and `eq:r-grad`, exact.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::gradient::{Estimator, GradientSettings, Terms};

@@ -1,6 +1,8 @@
 //! T8: a hierarchical model without variance. With the right prior and the right r the hierarchical integrand is log Z of an
 //! Ising ring at every (λ, s): every density of `eq:full-objective` is in its place, with its constant.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
 mod support;
 
 use hyperprior::gradient::Pass;

@@ -39,14 +39,15 @@ fn a_draws_normals_do_not_depend_on_the_batch() {
 #[test]
 fn neighbouring_streams_are_independent() {
     let uniform = |seed: u64, step: u64, datum: u64, draw: u64| stream(seed, step, datum, draw).random::<f64>();
-    let along: [(&str, fn(u64) -> [u64; 4]); 4] = [
+    type Along = (&'static str, fn(u64) -> [u64; 4]);
+    let along: [Along; 4] = [
         ("seed", |i| [i, 1, 1, 1]),
         ("step", |i| [1, i, 1, 1]),
         ("datum", |i| [1, 1, i, 1]),
         ("draw", |i| [1, 1, 1, i]),
     ];
     for (name, key) in along {
-        let u: Vec<f64> = (0..20_000).map(|i| key(i)).map(|[a, b, c, d]| uniform(a, b, c, d)).collect();
+        let u: Vec<f64> = (0..20_000).map(key).map(|[a, b, c, d]| uniform(a, b, c, d)).collect();
         let p = kolmogorov_smirnov(&u, |x| x);
         assert!(p > ALPHA, "{name}: p = {p:e}");
         // Neighbours' product has mean ¼; a copied stream would give ⅓.
@@ -55,7 +56,7 @@ fn neighbouring_streams_are_independent() {
     }
     let mut first: Vec<u64> = along
         .iter()
-        .flat_map(|(_, key)| (2..500).map(|i| key(i)).collect::<Vec<_>>())
+        .flat_map(|(_, key)| (2..500).map(key).collect::<Vec<_>>())
         .map(|[a, b, c, d]| stream(a, b, c, d).next_u64())
         .collect();
     let len = first.len();

@@ -39,10 +39,13 @@ struct Covered {
     /// Its parameters, counted from the first covered one.
     coordinates: Range<usize>,
     features: Features,
+    features_len: usize,
     /// Where its features are among all features.
     first_feature: usize,
     /// Where its coordinates' base parameters start.
     first_parameter: usize,
+    /// How many base parameters a coordinate has.
+    coordinate_len: usize,
     is_pathwise: bool,
 }
 
@@ -94,14 +97,17 @@ impl InverseFlow {
             let range = likelihood.lambda_range(i);
             let features = Features::for_support(likelihood.support(i));
             let coordinates = range.start - given..range.end - given;
-            let parameters = coordinates.len() * (2 + 2 * features.len() + condition_len);
+            let coordinate_len = 2 + 2 * features.len() + condition_len;
+            let parameters = coordinates.len() * coordinate_len;
             by_latent[i] = Some(covered.len());
             covered.push(Covered {
                 latent: i,
                 coordinates,
                 features,
+                features_len: features.len(),
                 first_feature: features_len,
                 first_parameter: base_len,
+                coordinate_len,
                 is_pathwise: likelihood.kind(i) == Kind::Pathwise,
             });
             features_len += features.len();
@@ -137,19 +143,13 @@ impl InverseFlow {
         &phi[first..first + 1 + self.features_len]
     }
 
-    fn coordinate_len(&self, covered: &Covered) -> usize {
-        2 + 2 * covered.features.len() + self.condition_len
-    }
-
-    /// The parameters of a latent's coordinates, one after the other.
+    /// The parameters of coordinate `c` of a latent, c counted within the latent.
     #[inline(always)]
-    fn coordinates<'a>(&self, base: &'a [f64], covered: &Covered) -> impl Iterator<Item = Coordinate<'a>> {
-        let (n, len) = (1 + covered.features.len(), self.coordinate_len(covered));
-        base[covered.first_parameter..][..covered.coordinates.len() * len].chunks_exact(len).map(move |coordinate| {
-            let (location, rest) = coordinate.split_at(n);
-            let (log_scale, condition) = rest.split_at(n);
-            Coordinate { location, log_scale, condition }
-        })
+    fn coordinate<'a>(&self, base: &'a [f64], covered: &Covered, c: usize) -> Coordinate<'a> {
+        let first = covered.first_parameter + c * covered.coordinate_len;
+        let (location, rest) = base[first..first + covered.coordinate_len].split_at(1 + covered.features_len);
+        let (log_scale, condition) = rest.split_at(1 + covered.features_len);
+        Coordinate { location, log_scale, condition }
     }
 
     fn write_features(&self, z: &Batch, out: &mut Batch) {
@@ -157,7 +157,7 @@ impl InverseFlow {
         let draws_len = z.draws_len();
         for covered in &self.covered {
             let z = z.column(covered.latent);
-            let columns = out.columns_mut(covered.first_feature..covered.first_feature + covered.features.len());
+            let columns = out.columns_mut(covered.first_feature..covered.first_feature + covered.features_len);
             if covered.features == Features::Count {
                 let (first, second) = columns.split_at_mut(draws_len);
                 for ((first, second), z) in first.iter_mut().zip(second).zip(z) {
@@ -179,7 +179,7 @@ impl InverseFlow {
     }
 
     fn features<'a>(&self, features: &'a Batch, covered: &Covered) -> &'a [f64] {
-        features.columns(covered.first_feature..covered.first_feature + covered.features.len())
+        features.columns(covered.first_feature..covered.first_feature + covered.features_len)
     }
 
     /// The logits c_k + a_k·t(z), a column each, and their log sum as one more column.
@@ -265,11 +265,11 @@ fn base_terms_kernel<S: Simd>(
     terms: &mut Batch,
     out: &mut [f64],
 ) {
-    for (covered, term) in r.covered.iter().zip(terms.as_mut_slice().chunks_exact_mut(out.len())) {
+    for (place, covered) in r.covered.iter().enumerate() {
         let t = r.features(features, covered);
-        let columns = x0.columns(covered.coordinates.clone()).chunks_exact(out.len());
-        for (coordinate, x) in r.coordinates(base, covered).zip(columns) {
-            base_term_kernel(s, coordinate, t, given, x, term);
+        let term = terms.column_mut(place);
+        for (c, j) in covered.coordinates.clone().enumerate() {
+            base_term_kernel(s, r.coordinate(base, covered, c), t, given, x0.column(j), term);
         }
         for at in (0..out.len()).step_by(LANES) {
             store(load(s, out, at, 0.0) + load(s, term, at, 0.0), out, at);
@@ -358,18 +358,16 @@ fn base_pullbacks_kernel<S: Simd>(
     (d_x0, d_features, d_x): (&mut Batch, &mut Batch, &mut Batch),
     d_base: &mut [f64],
 ) {
-    let (draws_len, given) = (weight.len(), x.columns(0..r.condition_len));
+    let given = x.columns(0..r.condition_len);
     for covered in &r.covered {
         let t = r.features(features, covered);
-        let n = covered.features.len();
-        let len = r.coordinate_len(covered);
-        let d_base = d_base[covered.first_parameter..].chunks_exact_mut(len);
-        let columns = covered.coordinates.start * draws_len..covered.coordinates.end * draws_len;
-        let x0 = x0.as_slice()[columns.clone()].chunks_exact(draws_len);
-        let d_x0 = d_x0.as_mut_slice()[columns].chunks_exact_mut(draws_len);
-        for (((coordinate, d), x0), d_x0) in r.coordinates(base, covered).zip(d_base).zip(x0).zip(d_x0) {
-            let (d, d_condition) = d.split_at_mut(2 + 2 * n);
-            let to = Cotangents { x: d_x0, mean: d_mean, log_sd: d_log_sd };
+        let n = covered.features_len;
+        for (c, j) in covered.coordinates.clone().enumerate() {
+            let coordinate = r.coordinate(base, covered, c);
+            let first = covered.first_parameter + c * covered.coordinate_len;
+            let (d, d_condition) = d_base[first..first + covered.coordinate_len].split_at_mut(2 + 2 * n);
+            let to = Cotangents { x: d_x0.column_mut(j), mean: d_mean, log_sd: d_log_sd };
+            let x0 = x0.column(j);
             match n {
                 1 => base_pullback_kernel(s, 1, coordinate, t, given, x0, weight, to, d),
                 2 => base_pullback_kernel(s, 2, coordinate, t, given, x0, weight, to, d),
@@ -496,15 +494,15 @@ impl Recursive for InverseFlow {
         let draws_len = x.draws_len();
         let x0 = &known.cache.batches[held::BASE];
         let given = x.columns(0..self.condition_len);
-        let mut t = scratch.take(covered.features.len() * draws_len);
+        let mut t = scratch.take(covered.features_len * draws_len);
         let mut moved = scratch.take_batch(self.components_len + 1, draws_len);
         for (v, value) in values.iter().enumerate() {
-            for f in 0..covered.features.len() {
+            for f in 0..covered.features_len {
                 t[f * draws_len..(f + 1) * draws_len].fill(covered.features.value(f, *value));
             }
             let out = out.column_mut(v);
-            for (coordinate, j) in self.coordinates(base, covered).zip(covered.coordinates.clone()) {
-                base_term(coordinate, &t, given, x0.column(j), out);
+            for (c, j) in covered.coordinates.clone().enumerate() {
+                base_term(self.coordinate(base, covered, c), &t, given, x0.column(j), out);
             }
             if self.components_len > 1 {
                 self.move_logits(at.phi, covered, &t, known.prepared, &mut moved);
@@ -551,7 +549,7 @@ impl Recursive for InverseFlow {
             self.class_pullback(at.phi, k, d_log_r, known.prepared, &mut d_mean, &mut d_features, d_phi);
         }
         for covered in self.covered.iter().filter(|c| c.is_pathwise) {
-            for f in 0..covered.features.len() {
+            for f in 0..covered.features_len {
                 let d_t = d_features.column(covered.first_feature + f);
                 let d_z = d_z.column_mut(covered.latent);
                 for ((d_z, d_t), z) in d_z.iter_mut().zip(d_t).zip(z.column(covered.latent)) {
@@ -590,9 +588,10 @@ impl Recursive for InverseFlow {
             let k = if self.components_len > 1 { components[s] } else { 0 };
             let (layers, base) = self.split(at.phi, k);
             for covered in &self.covered {
-                for (coordinate, j) in self.coordinates(base, covered).zip(covered.coordinates.clone()) {
+                for (c, j) in covered.coordinates.clone().enumerate() {
+                    let coordinate = self.coordinate(base, covered, c);
                     let (mut mean, mut log_sd) = (coordinate.location[0], coordinate.log_scale[0]);
-                    for f in 0..covered.features.len() {
+                    for f in 0..covered.features_len {
                         let t = features.get(covered.first_feature + f, s);
                         mean += coordinate.location[1 + f] * t;
                         log_sd += coordinate.log_scale[1 + f] * t;
@@ -625,11 +624,11 @@ impl Recursive for InverseFlow {
             // On λ, r starts where the prior starts.
             for covered in &self.covered {
                 for (c, j) in covered.coordinates.clone().enumerate() {
-                    let at = base + covered.first_parameter + c * self.coordinate_len(covered);
+                    let at = base + covered.first_parameter + c * covered.coordinate_len;
                     let locations: f64 = start.locations.iter().map(|l| l[self.given + j]).sum();
                     let scales: f64 = start.scales.iter().map(|l| l[self.given + j]).sum();
                     phi[at] = locations / start.locations.len() as f64;
-                    phi[at + 1 + covered.features.len()] = (scales / start.scales.len() as f64).max(1e-6).ln();
+                    phi[at + 1 + covered.features_len] = (scales / start.scales.len() as f64).max(1e-6).ln();
                 }
             }
         }
@@ -653,7 +652,7 @@ impl InverseFlow {
         for k in 0..self.components_len {
             let column = moved.column_mut(k);
             column.copy_from_slice(prepared.batches[prepared::LOGITS].column(k));
-            for f in 0..covered.features.len() {
+            for f in 0..covered.features_len {
                 let a = self.class(phi, k)[1 + covered.first_feature + f];
                 let at = f * draws_len..(f + 1) * draws_len;
                 for ((o, new), old) in column.iter_mut().zip(&t[at.clone()]).zip(&features[at]) {
@@ -689,7 +688,7 @@ impl InverseFlow {
                 d_phi[first + 1 + f] += dot(d_logit, features.column(f));
             }
             for covered in self.covered.iter().filter(|c| c.is_pathwise) {
-                for f in covered.first_feature..covered.first_feature + covered.features.len() {
+                for f in covered.first_feature..covered.first_feature + covered.features_len {
                     add_scaled(self.class(phi, j)[1 + f], d_logit, d_features.column_mut(f));
                 }
             }

@@ -1,6 +1,7 @@
 //! What the core's tests share: small models with every capability, expectations taken exactly, and recursive
 //! approximations bent to a test's needs.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 #![allow(dead_code, unused_imports, reason = "every test file includes this one and uses its own part")]
 
 mod given;
