@@ -42,13 +42,14 @@ pub fn load<S: Simd>(s: S, x: &[f64], at: usize, fill: f64) -> V<S> {
     if at + LANES <= x.len() { V::from_slice(s, &x[at..at + LANES]) } else { V::from_slice(s, &load_rest(x, at, fill)) }
 }
 
-// Out of line, so that the loops around `load` and `store` stay small and keep their registers.
-#[cold]
-#[inline(never)]
+// No call, so that the loops around `load` and `store` keep their registers.
+#[inline(always)]
 fn load_rest(x: &[f64], at: usize, fill: f64) -> [f64; LANES] {
     let mut lanes = [fill; LANES];
-    for (lane, x) in lanes.iter_mut().zip(&x[at..]) {
-        *lane = *x;
+    for j in 0..LANES - 1 {
+        if at + j < x.len() {
+            lanes[j] = x[at + j];
+        }
     }
     lanes
 }
@@ -65,11 +66,12 @@ pub fn store<S: Simd>(v: V<S>, x: &mut [f64], at: usize) {
     }
 }
 
-#[cold]
-#[inline(never)]
+#[inline(always)]
 fn store_rest(lanes: &[f64; LANES], x: &mut [f64], at: usize) {
-    for (x, lane) in x[at..].iter_mut().zip(lanes) {
-        *x = *lane;
+    for j in 0..LANES - 1 {
+        if at + j < x.len() {
+            x[at + j] = lanes[j];
+        }
     }
 }
 

@@ -33,7 +33,7 @@ impl Factor {
             Support::Integers { lower, upper } if lower == 0.0 && upper < 64.0 => {
                 Box::new(family::Categorical::new(upper as usize + 1).map_err(|e| bad(e.to_string()))?)
             }
-            Support::Integers { lower, upper } if lower == 0.0 => {
+            Support::Integers { lower: 0.0, upper } => {
                 Box::new(family::Binomial::new(upper as u64).map_err(|e| bad(e.to_string()))?)
             }
             other => {

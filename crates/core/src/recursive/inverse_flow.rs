@@ -21,16 +21,9 @@ use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::{add_scaled, dot, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::Range;
-use std::sync::LazyLock;
 
 /// Up to how many point-mass parameters the base's means depend on; beyond, they are left out to keep the cost O(Kd).
 const CONDITION_MAX: usize = 32;
-
-/// Counts below this have their features looked up: a logarithm for each would cost as much as a layer of the flow.
-const COUNTS: usize = 256;
-
-static COUNT_FEATURES: LazyLock<[[f64; 2]; COUNTS]> =
-    LazyLock::new(|| std::array::from_fn(|z| [0, 1].map(|f| Features::Count.value(f, z as f64))));
 
 /// A latent that r covers.
 #[derive(Clone, Debug)]
@@ -73,12 +66,15 @@ mod prepared {
     pub const LEN: usize = 2;
 }
 
-/// The batches that [`Recursive::forward`] leaves: λ₀, the layers' tanh, and each covered latent's base term.
+/// The batches that [`Recursive::forward`] leaves: λ₀, the layers' tanh, each covered latent's base term, and each
+/// coordinate's standardised λ₀ with the inverse of its scale.
 mod held {
     pub const BASE: usize = 0;
     pub const TANH: usize = 1;
     pub const TERMS: usize = 2;
-    pub const LEN: usize = 3;
+    pub const STANDARD: usize = 3;
+    pub const INVERSE: usize = 4;
+    pub const LEN: usize = 5;
 }
 
 impl InverseFlow {
@@ -153,21 +149,13 @@ impl InverseFlow {
     }
 
     fn write_features(&self, z: &Batch, out: &mut Batch) {
-        let table = &*COUNT_FEATURES;
         let draws_len = z.draws_len();
         for covered in &self.covered {
             let z = z.column(covered.latent);
             let columns = out.columns_mut(covered.first_feature..covered.first_feature + covered.features_len);
             if covered.features == Features::Count {
-                let (first, second) = columns.split_at_mut(draws_len);
-                for ((first, second), z) in first.iter_mut().zip(second).zip(z) {
-                    // The low bits of z + 2⁵² are those of the count; where they are another number's, z is not in the table.
-                    let at = (z + 4_503_599_627_370_496.0).to_bits() as usize % COUNTS;
-                    (*first, *second) = (table[at][0], table[at][1]);
-                    if *second != 0.125 * z {
-                        (*first, *second) = (covered.features.value(0, *z), covered.features.value(1, *z));
-                    }
-                }
+                let (logs, eighths) = columns.split_at_mut(draws_len);
+                count_features(z, logs, eighths);
                 continue;
             }
             for (f, column) in columns.chunks_exact_mut(draws_len.max(1)).enumerate() {
@@ -197,6 +185,20 @@ impl InverseFlow {
         log_sum_exp_columns(columns, total);
     }
 }
+
+#[inline(always)]
+fn count_features_kernel<S: Simd>(s: S, z: &[f64], logs: &mut [f64], eighths: &mut [f64]) {
+    for at in (0..z.len()).step_by(LANES) {
+        let z = load(s, z, at, 0.0);
+        // A count plus one is exact, so its logarithm loses nothing.
+        store(simd::ln(s, z.max(splat(s, 0.0)) + 1.0), logs, at);
+        store(z * 0.125, eighths, at);
+    }
+}
+hyperprior_math::simd_fn!(
+    /// [`Features::Count`] of a column: ln(1 + z) and z/8.
+    fn count_features(z: &[f64], logs: &mut [f64], eighths: &mut [f64]) = count_features_kernel
+);
 
 /// One coordinate's base: N(a + b·t + g·x_c, exp(e + f·t)²).
 #[derive(Clone, Copy)]
@@ -228,25 +230,31 @@ fn condition<S: Simd>(s: S, g: &[f64], given: &[f64], draws_len: usize, at: usiz
     sum
 }
 
-/// `n` is the number of features, which the compiler should know where it is small.
+/// Eight draws of one coordinate: x₀ standardised, the inverse of its scale, and log N. `n` is the number of features, which
+/// the compiler should know where it is small.
 #[inline(always)]
-fn base_kernel<S: Simd>(s: S, n: usize, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
+fn standardise<S: Simd>(
+    s: S,
+    n: usize,
+    c: Coordinate,
+    features: &[f64],
+    given: &[f64],
+    x: &[f64],
+    at: usize,
+) -> [simd::V<S>; 3] {
     let draws_len = x.len();
-    for at in (0..draws_len).step_by(LANES) {
-        let mean = affine(s, n, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
-        let log_sd = affine(s, n, c.log_scale, features, draws_len, at);
-        let t = (load(s, x, at, 0.0) - mean) * simd::exp(s, -log_sd);
-        let term = (t * t).mul_add(splat(s, -0.5), -log_sd) - HALF_LN_2_PI;
-        store(load(s, out, at, 0.0) + term, out, at);
-    }
+    let mean = affine(s, n, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
+    let log_sd = affine(s, n, c.log_scale, features, draws_len, at);
+    let inverse = simd::exp(s, -log_sd);
+    let t = (load(s, x, at, 0.0) - mean) * inverse;
+    [t, inverse, (t * t).mul_add(splat(s, -0.5), -log_sd) - HALF_LN_2_PI]
 }
 
 #[inline(always)]
 fn base_term_kernel<S: Simd>(s: S, c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) {
-    match c.location.len() - 1 {
-        1 => base_kernel(s, 1, c, features, given, x, out),
-        2 => base_kernel(s, 2, c, features, given, x, out),
-        n => base_kernel(s, n, c, features, given, x, out),
+    for at in (0..x.len()).step_by(LANES) {
+        let [_, _, term] = standardise(s, c.location.len() - 1, c, features, given, x, at);
+        store(load(s, out, at, 0.0) + term, out, at);
     }
 }
 hyperprior_math::simd_fn!(
@@ -262,29 +270,38 @@ fn base_terms_kernel<S: Simd>(
     features: &Batch,
     given: &[f64],
     x0: &Batch,
-    terms: &mut Batch,
+    (terms, standard, inverse): (&mut Batch, &mut Batch, &mut Batch),
     out: &mut [f64],
 ) {
     for (place, covered) in r.covered.iter().enumerate() {
-        let t = r.features(features, covered);
+        let features = r.features(features, covered);
         let term = terms.column_mut(place);
         for (c, j) in covered.coordinates.clone().enumerate() {
-            base_term_kernel(s, r.coordinate(base, covered, c), t, given, x0.column(j), term);
-        }
-        for at in (0..out.len()).step_by(LANES) {
-            store(load(s, out, at, 0.0) + load(s, term, at, 0.0), out, at);
+            let coordinate = r.coordinate(base, covered, c);
+            let (x, standard, inverse) = (x0.column(j), standard.column_mut(j), inverse.column_mut(j));
+            for at in (0..x.len()).step_by(LANES) {
+                let [t, i, log_n] = match covered.features_len {
+                    1 => standardise(s, 1, coordinate, features, given, x, at),
+                    2 => standardise(s, 2, coordinate, features, given, x, at),
+                    n => standardise(s, n, coordinate, features, given, x, at),
+                };
+                store(t, standard, at);
+                store(i, inverse, at);
+                store(load(s, term, at, 0.0) + log_n, term, at);
+                store(load(s, out, at, 0.0) + log_n, out, at);
+            }
         }
     }
 }
 hyperprior_math::simd_fn!(
-    /// Adds every covered latent's base term to its column of `terms`, and the terms to `out`.
+    /// Adds every covered latent's base term to its column of `terms` and to `out`; fills the other two of `held`.
     fn base_terms(
         r: &InverseFlow,
         base: &[f64],
         features: &Batch,
         given: &[f64],
         x0: &Batch,
-        terms: &mut Batch,
+        held: (&mut Batch, &mut Batch, &mut Batch),
         out: &mut [f64],
     ) = base_terms_kernel
 );
@@ -296,27 +313,25 @@ struct Cotangents<'a> {
     log_sd: &'a mut [f64],
 }
 
+/// Half a vector: the sums of a coordinate's mean fill one half, those of its log scale the other.
+const HALF: usize = LANES / 2;
+
 /// Fills the cotangents and adds the sums over draws to `d`, which is laid out as the coordinate's location and log scale.
 #[inline(always)]
-fn base_pullback_kernel<S: Simd>(
+fn coordinate_pullback<S: Simd>(
     s: S,
     n: usize,
-    c: Coordinate,
     features: &[f64],
-    given: &[f64],
-    x: &[f64],
+    (standard, inverse): (&[f64], &[f64]),
     weight: &[f64],
     to: Cotangents,
     d: &mut [f64],
 ) {
-    let draws_len = x.len();
+    let draws_len = weight.len();
     let mut v = [splat(s, 0.0); LANES];
     for at in (0..draws_len).step_by(LANES) {
-        let mean = affine(s, n, c.location, features, draws_len, at) + condition(s, c.condition, given, draws_len, at);
-        let inverse = simd::exp(s, -affine(s, n, c.log_scale, features, draws_len, at));
-        let t = (load(s, x, at, 0.0) - mean) * inverse;
-        let w = load(s, weight, at, 0.0);
-        let d_mean = w * t * inverse;
+        let (t, w) = (load(s, standard, at, 0.0), load(s, weight, at, 0.0));
+        let d_mean = w * t * load(s, inverse, at, 0.0);
         let d_log_sd = w * (t * t - 1.0);
         store(-d_mean, to.x, at);
         store(d_mean, to.mean, at);
@@ -343,62 +358,59 @@ fn base_pullback_kernel<S: Simd>(
     }
 }
 
-/// Half a vector: the sums of a coordinate's mean fill one half, those of its log scale the other.
-const HALF: usize = LANES / 2;
-
 #[inline(always)]
-fn base_pullbacks_kernel<S: Simd>(
+fn base_pullback_kernel<S: Simd>(
     s: S,
     r: &InverseFlow,
     base: &[f64],
-    (features, x0): (&Batch, &Batch),
+    (features, cache): (&Batch, &Cache),
     x: &Batch,
     weight: &[f64],
     (d_mean, d_log_sd): (&mut [f64], &mut [f64]),
     (d_x0, d_features, d_x): (&mut Batch, &mut Batch, &mut Batch),
     d_base: &mut [f64],
 ) {
-    let given = x.columns(0..r.condition_len);
+    let (standard, inverse) = (&cache.batches[held::STANDARD], &cache.batches[held::INVERSE]);
     for covered in &r.covered {
         let t = r.features(features, covered);
         let n = covered.features_len;
         for (c, j) in covered.coordinates.clone().enumerate() {
-            let coordinate = r.coordinate(base, covered, c);
             let first = covered.first_parameter + c * covered.coordinate_len;
             let (d, d_condition) = d_base[first..first + covered.coordinate_len].split_at_mut(2 + 2 * n);
             let to = Cotangents { x: d_x0.column_mut(j), mean: d_mean, log_sd: d_log_sd };
-            let x0 = x0.column(j);
+            let known = (standard.column(j), inverse.column(j));
             match n {
-                1 => base_pullback_kernel(s, 1, coordinate, t, given, x0, weight, to, d),
-                2 => base_pullback_kernel(s, 2, coordinate, t, given, x0, weight, to, d),
-                n => base_pullback_kernel(s, n, coordinate, t, given, x0, weight, to, d),
+                1 => coordinate_pullback(s, 1, t, known, weight, to, d),
+                2 => coordinate_pullback(s, 2, t, known, weight, to, d),
+                n => coordinate_pullback(s, n, t, known, weight, to, d),
             }
             if covered.is_pathwise {
+                let coordinate = r.coordinate(base, covered, c);
                 for f in 0..n {
                     let d_t = d_features.column_mut(covered.first_feature + f);
                     add_scaled(coordinate.location[1 + f], d_mean, d_t);
                     add_scaled(coordinate.log_scale[1 + f], d_log_sd, d_t);
                 }
             }
-            for (g, weight) in coordinate.condition.iter().enumerate() {
+            for g in 0..r.condition_len {
                 d_condition[g] += dot(d_mean, x.column(g));
-                add_scaled(*weight, d_mean, d_x.column_mut(g));
+                add_scaled(r.coordinate(base, covered, c).condition[g], d_mean, d_x.column_mut(g));
             }
         }
     }
 }
 hyperprior_math::simd_fn!(
     /// The pullback of [`base_terms`].
-    fn base_pullbacks(
+    fn base_pullback(
         r: &InverseFlow,
         base: &[f64],
-        known: (&Batch, &Batch),
+        known: (&Batch, &Cache),
         x: &Batch,
         weight: &[f64],
         columns: (&mut [f64], &mut [f64]),
         to: (&mut Batch, &mut Batch, &mut Batch),
         d_base: &mut [f64],
-    ) = base_pullbacks_kernel
+    ) = base_pullback_kernel
 );
 
 impl Recursive for InverseFlow {
@@ -456,15 +468,17 @@ impl Recursive for InverseFlow {
         let k = self.component(at);
         let (layers, base) = self.split(at.phi, k);
         let features = &prepared.batches[prepared::FEATURES];
-        let [x0, tanh, terms] = cache.reserve(held::LEN) else { unreachable!() };
+        let [x0, tanh, terms, standard, inverse] = cache.reserve(held::LEN) else { unreachable!() };
         x0.reshape(self.flow.len, draws_len);
         x0.as_mut_slice().copy_from_slice(x.columns(self.given..x.columns_len()));
         tanh.reshape(self.flow.layers_len, draws_len);
         terms.reset(self.covered.len(), draws_len);
+        standard.reshape(self.flow.len, draws_len);
+        inverse.reshape(self.flow.len, draws_len);
         out.fill(0.0);
         self.flow.forward(layers, x0, out, tanh.as_mut_slice());
         let given = x.columns(0..self.condition_len);
-        base_terms(self, base, features, given, x0, terms, out);
+        base_terms(self, base, features, given, x0, (terms, standard, inverse), out);
         self.add_class(k, prepared, out);
     }
 
@@ -540,7 +554,7 @@ impl Recursive for InverseFlow {
         let mut d_features = scratch.take_batch(if needs_features { self.features_len } else { 0 }, draws_len);
         let d_base = &mut d_phi[k * component_len + layers_len..(k + 1) * component_len];
         let (columns, to) = ((&mut *d_mean, &mut *d_log_sd), (&mut d_x0, &mut d_features, &mut *d_x));
-        base_pullbacks(self, base, (features, &x0), x, d_log_r, columns, to, d_base);
+        base_pullback(self, base, (features, known.cache), x, d_log_r, columns, to, d_base);
         let d_layers = &mut d_phi[k * component_len..k * component_len + layers_len];
         let tanh = known.cache.batches[held::TANH].as_slice();
         self.flow.pullback(layers, &mut x0, &mut d_x0, d_log_r, tanh, d_layers, scratch);

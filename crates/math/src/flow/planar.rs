@@ -54,19 +54,21 @@ fn bends_kernel<S: Simd>(s: S, flow: Planar, parameters: &[f64], layers: Range<u
     let (mut w_u, mut w_w) = ([0.0; LANES], [0.0; LANES]);
     for (i, l) in layers.enumerate() {
         let (u, w, _) = flow.layer(parameters, l);
-        let mut sum = [splat(s, 0.0); 4];
-        for at in (0..u.len()).step_by(2 * LANES) {
-            for half in 0..2 {
-                let at = at + half * LANES;
-                if at < u.len() {
-                    let (u, w) = (load(s, u, at, 0.0), load(s, w, at, 0.0));
-                    sum[half] = u.mul_add(w, sum[half]);
-                    sum[2 + half] = w.mul_add(w, sum[2 + half]);
-                }
+        let (mut with_u, mut with_w) = ([splat(s, 0.0); 2], [splat(s, 0.0); 2]);
+        let ((u2, u1), (w2, w1)) = (u.as_chunks::<{ 2 * LANES }>(), w.as_chunks::<{ 2 * LANES }>());
+        for (u, w) in u2.iter().zip(w2) {
+            for j in 0..2 {
+                let (u, w) = (load(s, u, j * LANES, 0.0), load(s, w, j * LANES, 0.0));
+                with_u[j] = u.mul_add(w, with_u[j]);
+                with_w[j] = w.mul_add(w, with_w[j]);
             }
         }
-        w_u[i] = (sum[0] + sum[1]).reduce_sum();
-        w_w[i] = (sum[2] + sum[3]).reduce_sum();
+        w_u[i] = (with_u[0] + with_u[1]).reduce_sum();
+        w_w[i] = (with_w[0] + with_w[1]).reduce_sum();
+        for (u, w) in u1.iter().zip(w1) {
+            w_u[i] += u * w;
+            w_w[i] += w * w;
+        }
     }
     let (softplus, slope) = simd::softplus_sigmoid(s, load(s, &w_u, 0, 0.0));
     std::array::from_fn(
