@@ -29,7 +29,9 @@ pub enum CliError {
     #[error("cannot write to standard output: {0}")]
     Output(#[from] std::io::Error),
     /// Stopped by the person or the system.
-    #[error("stopped early; the rows above are complete, the rest was not run. Run the command again to start over")]
+    #[error(
+        "stopped early: the rows that were printed are complete, the rest was not run. Run the command again to start over"
+    )]
     Stopped,
     /// A fault of the program.
     #[error("internal fault: {0}; please report it")]

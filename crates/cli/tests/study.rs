@@ -26,10 +26,8 @@ fn seeds() -> Vec<u64> {
 
 /// The KL of one row.
 fn kl(rows: &[Value], target: &str, method: &str, recursive: &str) -> f64 {
-    let found: Vec<&Value> = rows
-        .iter()
-        .filter(|r| r["target"] == target && r["method"] == method && r["recursive"] == recursive)
-        .collect();
+    let found: Vec<&Value> =
+        rows.iter().filter(|r| r["target"] == target && r["method"] == method && r["recursive"] == recursive).collect();
     assert_eq!(found.len(), 1, "one row for {target}, {method}, {recursive}");
     found[0]["kl"].as_f64().expect("a number")
 }
@@ -87,8 +85,17 @@ fn a_gaussian_prior_ties_the_spins_together() {
 #[test]
 fn the_number_of_threads_does_not_change_the_numbers() {
     let run = |threads: &str| {
-        let arguments =
-            ["reproduce", "correlated-poisson", "--target", "b", "--json", "--no-pictures", "--quiet", "--threads", threads];
+        let arguments = [
+            "reproduce",
+            "correlated-poisson",
+            "--target",
+            "b",
+            "--json",
+            "--no-pictures",
+            "--quiet",
+            "--threads",
+            threads,
+        ];
         let mut report: Value = serde_json::from_slice(&hyperprior(&arguments).stdout).expect("JSON");
         for row in report["rows"].as_array_mut().expect("rows") {
             row["wall_seconds"] = Value::Null;

@@ -195,8 +195,13 @@ impl Variational {
         }
         for i in 0..latents.len() {
             let factor = format!("the factor `{}` of {}", self.likelihood.factor_name(i), latents.name(i));
-            if self.likelihood.support(i).is_discrete() != latents.support(i).is_discrete() {
-                return mismatch(factor, format!("the latent's support is {:?}", latents.support(i)));
+            let (own, latent) = (self.likelihood.support(i), latents.support(i));
+            let fits = match self.likelihood.kind(i) {
+                crate::likelihood::Kind::PointMass => !latent.is_discrete(),
+                _ => own.is_within(&latent),
+            };
+            if !fits {
+                return mismatch(factor, format!("it covers {own:?}, the latent's support is {latent:?}"));
             }
             if self.likelihood.kind(i) != crate::likelihood::Kind::Sampled && model.gradient().is_none() {
                 let reason = "its draws are differentiated, and the model has no gradient; give it one".to_owned();

@@ -41,7 +41,7 @@ fn for_all(mut check: impl FnMut(&str, &Variational, &[f64], &[f64])) {
 
 /// E_q[log p(x, z) − log q(z)], exact.
 fn exact_elbo(model: &Small, q: &Variational, theta: &[f64], phi: &[f64]) -> f64 {
-    let noise = Rule::normal(q.prior().noise_len(), 0.25);
+    let noise = Rule::normal(q.prior().noise_len(), 0.5);
     let law = Law { model, q, noise, latents: every(&[counts(1), counts(1)]) };
     let log_joint = exact::posterior(model, 1).unwrap().log_joint;
     law.marginal(theta, phi).iter().zip(log_joint).map(|(q, p)| q * (p - q.ln())).sum()

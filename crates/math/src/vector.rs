@@ -90,7 +90,7 @@ fn log_sum_exp_columns_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
         for column in x.chunks_exact(draws_len) {
             top = top.max(load(s, column, at, 0.0));
         }
-        // Where every term is −∞, or one is +∞, the top itself is the answer.
+        // Where every term is −∞, or one is +∞, the top itself is the answer; the sum then only tells whether one is NaN.
         let infinity = simd::splat(s, f64::INFINITY);
         let finite = top.simd_gt(-infinity) & top.simd_lt(infinity);
         let shift = finite.select(top, simd::splat(s, 0.0));
@@ -98,11 +98,11 @@ fn log_sum_exp_columns_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
         for column in x.chunks_exact(draws_len) {
             sum += simd::exp(s, load(s, column, at, 0.0) - shift);
         }
-        store(finite.select(shift + simd::ln(s, sum), top), out, at);
+        store(finite.select(shift + simd::ln(s, sum), top + sum), out, at);
     }
 }
 crate::simd_fn!(
-    /// out\[s\] = log Σ_v exp x\[v, s\] over the columns of `x`, each `out.len()` long; −∞ where every term is.
+    /// out\[s\] = log Σ_v exp x\[v, s\] over the columns of `x`, each `out.len()` long; −∞ where every term is, NaN where any is.
     pub fn log_sum_exp_columns(x: &[f64], out: &mut [f64]) = log_sum_exp_columns_kernel
 );
 

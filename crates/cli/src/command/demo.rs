@@ -34,8 +34,9 @@ impl Demo {
         let mut out = std::io::stdout().lock();
         writeln!(
             out,
-            "Two hidden counts whose posterior has four modes. Mean-field must treat them as independent; the hierarchical\n\
-             model puts a prior on mean-field's parameters and keeps their dependence. Both are held against the exact answer.\n"
+            "Two hidden counts whose posterior has four modes, and eight spins on a ring that like to agree with their neighbours.\n\
+             Mean-field must treat them as independent; the hierarchical model puts a prior on mean-field's parameters and keeps\n\
+             their dependence. Both are held against the exact answer.\n"
         )?;
         drop(out);
         let mut written = Vec::new();

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::progress::StopFlag;
-use crate::study::{self, Experiment, Outcome, Row, Target, pictures};
+use crate::study::{self, Experiment, Row, Target, pictures};
 use crate::table;
 use clap::Args;
 use serde::Serialize;
@@ -46,7 +46,7 @@ pub struct Reproduce {
 struct Report<'a> {
     experiment: &'a str,
     seed: u64,
-    rows: Vec<&'a Row>,
+    rows: &'a [Row],
 }
 
 impl Reproduce {
@@ -54,7 +54,7 @@ impl Reproduce {
     pub fn run(self) -> Result<(), CliError> {
         let targets = self.targets()?;
         let stop = StopFlag::on_signals();
-        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut all_rows: Vec<Row> = Vec::new();
         let mut written: Vec<PathBuf> = Vec::new();
         for target in targets {
             let mut rows = Vec::new();
@@ -66,26 +66,32 @@ impl Reproduce {
             if !self.json {
                 print_target(target, &rows)?;
             }
-            let (posterior, mut done) = result?;
-            if !self.no_pictures {
-                written.extend(pictures::draw(target, &posterior, &done, &self.out)?);
+            all_rows.append(&mut rows);
+            if self.json && result.is_err() {
+                self.print_json(&all_rows)?;
             }
-            outcomes.append(&mut done);
+            let (posterior, outcomes) = result?;
+            if !self.no_pictures {
+                written.extend(pictures::draw(target, &posterior, &outcomes, &self.out)?);
+            }
         }
         if self.experiment == Experiment::CorrelatedPoisson && !self.no_pictures {
             written.extend(pictures::gaussian_gamma(self.seed, &self.out)?);
         }
         if self.json {
-            let rows = outcomes.iter().map(|o| &o.row).collect();
-            let report = Report { experiment: self.experiment.name(), seed: self.seed, rows };
-            let mut out = std::io::stdout().lock();
-            serde_json::to_writer(&mut out, &report)?;
-            writeln!(out)?;
+            self.print_json(&all_rows)?;
         }
         if !self.quiet && !written.is_empty() {
             eprintln!("{}", pictures::announce(&written));
         }
         Ok(())
+    }
+
+    fn print_json(&self, rows: &[Row]) -> Result<(), CliError> {
+        let report = Report { experiment: self.experiment.name(), seed: self.seed, rows };
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer(&mut out, &report)?;
+        Ok(writeln!(out)?)
     }
 
     fn targets(&self) -> Result<Vec<Target>, CliError> {
@@ -109,7 +115,8 @@ pub fn print_target(target: Target, rows: &[Row]) -> Result<(), CliError> {
     if rows.is_empty() {
         return Ok(());
     }
-    let header = ["method", "r", "K", "exact KL", "ELBO ≥", "± s.e.", "exact ELBO", "ELBO ≤", "nodes", "seconds"];
+    let header =
+        ["method", "r", "K", "exact KL", "ELBO ≥", "± s.e.", "exact ELBO", "ELBO ≤", "± s.e.", "nodes", "seconds"];
     let cells: Vec<Vec<String>> = rows
         .iter()
         .map(|r| {
@@ -122,6 +129,7 @@ pub fn print_target(target: Target, rows: &[Row]) -> Result<(), CliError> {
                 format!("{:.4}", r.elbo_standard_error),
                 format!("{:.4}", r.elbo_exact),
                 format!("{:.4}", r.elbo_upper),
+                format!("{:.4}", r.elbo_upper_standard_error),
                 r.nodes.to_string(),
                 format!("{:.1}", r.wall_seconds),
             ]

@@ -7,6 +7,7 @@ use hyperprior::exact::Posterior;
 use hyperprior::math::batch::Batch;
 use hyperprior::math::family::{Family, Gamma};
 use hyperprior::math::random::{Stream, standard_normals, stream};
+use hyperprior::targets::CountTarget;
 use std::path::{Path, PathBuf};
 
 /// Draws the target's picture: truth, mean-field, and the hierarchical models.
@@ -27,7 +28,7 @@ pub fn draw(
             let panels = columns.map(|(t, s, p)| Panel::square(t, s, shown, corner(p, len, shown))).collect();
             let heatmap = Heatmap {
                 title: format!("Two correlated counts: {}", target.describe()),
-                caption: "Mean-field covers one mode; a prior on its parameters keeps the dependence.".to_owned(),
+                caption: caption(target).to_owned(),
                 x_label: "z₁".to_owned(),
                 y_label: "z₂".to_owned(),
                 value_label: "probability".to_owned(),
@@ -58,6 +59,14 @@ pub fn draw(
         }
     };
     Ok(figure::write(&heatmap.svg(), &folder.join(name))?.to_vec())
+}
+
+fn caption(target: Target) -> &'static str {
+    match target {
+        // The negative control.
+        Target::Counts(CountTarget::E) => "Narrower than any Poisson: no prior on Poisson factors can help here.",
+        _ => "Mean-field covers one mode; a prior on its parameters keeps the dependence.",
+    }
 }
 
 fn title(outcome: &Outcome) -> String {

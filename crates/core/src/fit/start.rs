@@ -22,8 +22,8 @@ pub enum StartKind {
     /// Clusters of tempered chains.
     #[default]
     Tempered,
-    /// Every λ at the mean-field optimum with little spread and no coupling: the hierarchical model starts as mean-field
-    /// and can only improve.
+    /// Every λ at the mean-field optimum with a spread of `scale` and no coupling: with a small scale the hierarchical model
+    /// starts as mean-field.
     MeanField,
 }
 

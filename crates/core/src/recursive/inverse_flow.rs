@@ -149,17 +149,11 @@ impl InverseFlow {
     }
 
     fn write_features(&self, z: &Batch, out: &mut Batch) {
-        let draws_len = z.draws_len();
-        for covered in &self.covered {
-            let z = z.column(covered.latent);
-            let columns = out.columns_mut(covered.first_feature..covered.first_feature + covered.features_len);
-            if covered.features == Features::Count {
-                let (logs, eighths) = columns.split_at_mut(draws_len);
-                count_features(z, logs, eighths);
-                continue;
-            }
-            for (f, column) in columns.chunks_exact_mut(draws_len.max(1)).enumerate() {
-                for (o, z) in column.iter_mut().zip(z) {
+        write_count_features(self, z, out);
+        for covered in self.covered.iter().filter(|c| c.features != Features::Count) {
+            for f in 0..covered.features_len {
+                let column = out.column_mut(covered.first_feature + f);
+                for (o, z) in column.iter_mut().zip(z.column(covered.latent)) {
                     *o = covered.features.value(f, *z);
                 }
             }
@@ -187,17 +181,22 @@ impl InverseFlow {
 }
 
 #[inline(always)]
-fn count_features_kernel<S: Simd>(s: S, z: &[f64], logs: &mut [f64], eighths: &mut [f64]) {
-    for at in (0..z.len()).step_by(LANES) {
-        let z = load(s, z, at, 0.0);
-        // A count plus one is exact, so its logarithm loses nothing.
-        store(simd::ln(s, z.max(splat(s, 0.0)) + 1.0), logs, at);
-        store(z * 0.125, eighths, at);
+fn count_features_kernel<S: Simd>(s: S, r: &InverseFlow, z: &Batch, out: &mut Batch) {
+    let draws_len = z.draws_len();
+    for covered in r.covered.iter().filter(|c| c.features == Features::Count) {
+        let z = z.column(covered.latent);
+        let (logs, eighths) = out.columns_mut(covered.first_feature..covered.first_feature + 2).split_at_mut(draws_len);
+        for at in (0..draws_len).step_by(LANES) {
+            let z = load(s, z, at, 0.0);
+            // A count plus one is exact, so its logarithm loses nothing.
+            store(simd::ln(s, z.max(splat(s, 0.0)) + 1.0), logs, at);
+            store(z * 0.125, eighths, at);
+        }
     }
 }
 hyperprior_math::simd_fn!(
-    /// [`Features::Count`] of a column: ln(1 + z) and z/8.
-    fn count_features(z: &[f64], logs: &mut [f64], eighths: &mut [f64]) = count_features_kernel
+    /// [`Features::Count`] of every count, ln(1 + z) and z/8, without a scalar logarithm each.
+    fn write_count_features(r: &InverseFlow, z: &Batch, out: &mut Batch) = count_features_kernel
 );
 
 /// One coordinate's base: N(a + b·t + g·x_c, exp(e + f·t)²).

@@ -57,6 +57,18 @@ impl Support {
         matches!(self, Self::Integers { .. } | Self::Counts)
     }
 
+    /// Whether every value is one of the other's.
+    pub fn is_within(&self, other: &Self) -> bool {
+        match (*self, *other) {
+            (Self::Integers { lower, upper }, Self::Integers { lower: low, upper: high }) => {
+                low <= lower && upper <= high
+            }
+            (Self::Integers { lower, .. }, Self::Counts) => lower >= 0.0,
+            (Self::Positive | Self::UnitInterval, Self::Real) | (Self::UnitInterval, Self::Positive) => true,
+            (own, other) => own == other,
+        }
+    }
+
     /// Whether `z` is one of the values.
     pub fn contains(&self, z: f64) -> bool {
         match *self {
