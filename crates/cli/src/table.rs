@@ -22,7 +22,7 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
         out.trim_end().to_owned() + "\n"
     };
     let mut out = line(header.to_vec());
-    out.push_str(&line(widths.iter().map(|w| &*RULE[..RULE.len().min(3 * w)].trim_end()).collect()));
+    out.push_str(&line(widths.iter().map(|w| &RULE[..RULE.len().min(3 * w)]).collect()));
     for row in rows {
         out.push_str(&line(row.iter().map(String::as_str).collect()));
     }

@@ -1,6 +1,6 @@
 //! Pictures of a fit: heat maps and scatter plots as SVG text, and the same text rasterised to PNG.
 //!
-//! A picture is a plain struct ([`Heatmap`], [`Scatter`]) whose `svg()` returns the document; [`write`] puts it on
+//! A picture is a plain struct ([`Heatmap`], [`Scatter`]) whose `svg()` returns the document; [`write()`] puts it on
 //! disk. No picture can fail to draw: a value that is not a number is drawn as missing, and said so in the caption.
 
 mod axis;

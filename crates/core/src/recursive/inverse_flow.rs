@@ -57,6 +57,9 @@ pub struct InverseFlow {
     by_latent: Vec<Option<usize>>,
     features_len: usize,
     base_len: usize,
+    /// How many features each latent has, where all have as many, one coordinate each and nothing to look at besides: then
+    /// everything lies in the latents' order, and a loop need not ask where.
+    plain: Option<usize>,
 }
 
 /// The batches that [`Recursive::prepare`] leaves: t(z), and the logits of r(k | z) with their log sum.
@@ -112,7 +115,10 @@ impl InverseFlow {
         let len = likelihood.lambda_len() - given;
         let components_len = if space == Space::Noise { components_len } else { 1 };
         let flow = Planar { len, layers_len };
-        Self { flow, space, components_len, given, condition_len, covered, by_latent, features_len, base_len }
+        let features_of_first = covered.first().map_or(0, |c: &Covered| c.features_len);
+        let is_plain = |c: &Covered| c.coordinates.len() == 1 && c.features_len == features_of_first;
+        let plain = (condition_len == 0 && covered.iter().all(is_plain)).then_some(features_of_first);
+        Self { flow, space, components_len, given, condition_len, covered, by_latent, features_len, base_len, plain }
     }
 
     /// The factorised approximation: an inverse flow of length 0.
@@ -183,11 +189,15 @@ impl InverseFlow {
 #[inline(always)]
 fn count_features_kernel<S: Simd>(s: S, r: &InverseFlow, z: &Batch, out: &mut Batch) {
     let draws_len = z.draws_len();
-    for covered in r.covered.iter().filter(|c| c.features == Features::Count) {
+    for covered in &r.covered {
+        if covered.features != Features::Count {
+            continue;
+        }
         let z = z.column(covered.latent);
-        let (logs, eighths) = out.columns_mut(covered.first_feature..covered.first_feature + 2).split_at_mut(draws_len);
+        let columns = out.columns_mut(covered.first_feature..covered.first_feature + 2);
         for at in (0..draws_len).step_by(LANES) {
             let z = load(s, z, at, 0.0);
+            let (logs, eighths) = columns.split_at_mut(draws_len);
             // A count plus one is exact, so its logarithm loses nothing.
             store(simd::ln(s, z.max(splat(s, 0.0)) + 1.0), logs, at);
             store(z * 0.125, eighths, at);
@@ -261,6 +271,50 @@ hyperprior_math::simd_fn!(
     fn base_term(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) = base_term_kernel
 );
 
+/// Adds one coordinate's base term to `term` and `out`, and keeps x₀ standardised and the inverse of its scale.
+#[inline(always)]
+fn coordinate_term<S: Simd>(
+    s: S,
+    n: usize,
+    c: Coordinate,
+    (features, given): (&[f64], &[f64]),
+    x: &[f64],
+    [term, standard, inverse]: [&mut [f64]; 3],
+    out: &mut [f64],
+) {
+    for at in (0..x.len()).step_by(LANES) {
+        let [t, i, log_n] = standardise(s, n, c, features, given, x, at);
+        store(t, standard, at);
+        store(i, inverse, at);
+        store(load(s, term, at, 0.0) + log_n, term, at);
+        store(load(s, out, at, 0.0) + log_n, out, at);
+    }
+}
+
+/// [`base_terms`] where r is plain; `n` is known to the compiler.
+#[inline(always)]
+fn plain_terms<S: Simd>(
+    s: S,
+    n: usize,
+    base: &[f64],
+    features: &Batch,
+    x0: &Batch,
+    (terms, standard, inverse): (&mut Batch, &mut Batch, &mut Batch),
+    out: &mut [f64],
+) {
+    let draws_len = out.len();
+    let known = base.chunks_exact(2 + 2 * n).zip(features.as_slice().chunks_exact(n * draws_len));
+    let terms = terms.as_mut_slice().chunks_exact_mut(draws_len);
+    let standard = standard.as_mut_slice().chunks_exact_mut(draws_len);
+    let inverse = inverse.as_mut_slice().chunks_exact_mut(draws_len);
+    let columns = x0.as_slice().chunks_exact(draws_len).zip(terms).zip(standard).zip(inverse);
+    for ((parameters, t), (((x, term), standard), inverse)) in known.zip(columns) {
+        let (location, log_scale) = parameters.split_at(1 + n);
+        let c = Coordinate { location, log_scale, condition: &[] };
+        coordinate_term(s, n, c, (t, &[]), x, [term, standard, inverse], out);
+    }
+}
+
 #[inline(always)]
 fn base_terms_kernel<S: Simd>(
     s: S,
@@ -269,26 +323,21 @@ fn base_terms_kernel<S: Simd>(
     features: &Batch,
     given: &[f64],
     x0: &Batch,
-    (terms, standard, inverse): (&mut Batch, &mut Batch, &mut Batch),
+    held: (&mut Batch, &mut Batch, &mut Batch),
     out: &mut [f64],
 ) {
+    match r.plain {
+        Some(1) => return plain_terms(s, 1, base, features, x0, held, out),
+        Some(2) => return plain_terms(s, 2, base, features, x0, held, out),
+        _ => {}
+    }
+    let (terms, standard, inverse) = held;
     for (place, covered) in r.covered.iter().enumerate() {
-        let features = r.features(features, covered);
-        let term = terms.column_mut(place);
+        let t = r.features(features, covered);
         for (c, j) in covered.coordinates.clone().enumerate() {
+            let to = [terms.column_mut(place), standard.column_mut(j), inverse.column_mut(j)];
             let coordinate = r.coordinate(base, covered, c);
-            let (x, standard, inverse) = (x0.column(j), standard.column_mut(j), inverse.column_mut(j));
-            for at in (0..x.len()).step_by(LANES) {
-                let [t, i, log_n] = match covered.features_len {
-                    1 => standardise(s, 1, coordinate, features, given, x, at),
-                    2 => standardise(s, 2, coordinate, features, given, x, at),
-                    n => standardise(s, n, coordinate, features, given, x, at),
-                };
-                store(t, standard, at);
-                store(i, inverse, at);
-                store(load(s, term, at, 0.0) + log_n, term, at);
-                store(load(s, out, at, 0.0) + log_n, out, at);
-            }
+            coordinate_term(s, covered.features_len, coordinate, (t, given), x0.column(j), to, out);
         }
     }
 }
@@ -357,6 +406,27 @@ fn coordinate_pullback<S: Simd>(
     }
 }
 
+/// [`base_pullback`] where r is plain and no latent is differentiated; `n` is known to the compiler.
+#[inline(always)]
+fn plain_pullback<S: Simd>(
+    s: S,
+    n: usize,
+    (features, cache): (&Batch, &Cache),
+    weight: &[f64],
+    (d_mean, d_log_sd): (&mut [f64], &mut [f64]),
+    d_x0: &mut Batch,
+    d_base: &mut [f64],
+) {
+    let draws_len = weight.len();
+    let known = cache.batches[held::STANDARD].as_slice().chunks_exact(draws_len);
+    let known = known.zip(cache.batches[held::INVERSE].as_slice().chunks_exact(draws_len));
+    let features = features.as_slice().chunks_exact(n * draws_len);
+    let to = d_x0.as_mut_slice().chunks_exact_mut(draws_len).zip(d_base.chunks_exact_mut(2 + 2 * n));
+    for ((known, t), (x, d)) in known.zip(features).zip(to) {
+        coordinate_pullback(s, n, t, known, weight, Cotangents { x, mean: d_mean, log_sd: d_log_sd }, d);
+    }
+}
+
 #[inline(always)]
 fn base_pullback_kernel<S: Simd>(
     s: S,
@@ -369,6 +439,12 @@ fn base_pullback_kernel<S: Simd>(
     (d_x0, d_features, d_x): (&mut Batch, &mut Batch, &mut Batch),
     d_base: &mut [f64],
 ) {
+    match r.plain {
+        _ if r.covered.iter().any(|c| c.is_pathwise) => {}
+        Some(1) => return plain_pullback(s, 1, (features, cache), weight, (d_mean, d_log_sd), d_x0, d_base),
+        Some(2) => return plain_pullback(s, 2, (features, cache), weight, (d_mean, d_log_sd), d_x0, d_base),
+        _ => {}
+    }
     let (standard, inverse) = (&cache.batches[held::STANDARD], &cache.batches[held::INVERSE]);
     for covered in &r.covered {
         let t = r.features(features, covered);
@@ -378,11 +454,7 @@ fn base_pullback_kernel<S: Simd>(
             let (d, d_condition) = d_base[first..first + covered.coordinate_len].split_at_mut(2 + 2 * n);
             let to = Cotangents { x: d_x0.column_mut(j), mean: d_mean, log_sd: d_log_sd };
             let known = (standard.column(j), inverse.column(j));
-            match n {
-                1 => coordinate_pullback(s, 1, t, known, weight, to, d),
-                2 => coordinate_pullback(s, 2, t, known, weight, to, d),
-                n => coordinate_pullback(s, n, t, known, weight, to, d),
-            }
+            coordinate_pullback(s, n, t, known, weight, to, d);
             if covered.is_pathwise {
                 let coordinate = r.coordinate(base, covered, c);
                 for f in 0..n {

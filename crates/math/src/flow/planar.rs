@@ -51,6 +51,7 @@ struct Bend {
 /// The bends of up to eight layers, whose softplus is taken at once.
 #[inline(always)]
 fn bends_kernel<S: Simd>(s: S, flow: Planar, parameters: &[f64], layers: Range<usize>) -> [Bend; LANES] {
+    let (mut u_sums, mut w_sums) = ([splat(s, 0.0); LANES], [splat(s, 0.0); LANES]);
     let (mut w_u, mut w_w) = ([0.0; LANES], [0.0; LANES]);
     for (i, l) in layers.enumerate() {
         let (u, w, _) = flow.layer(parameters, l);
@@ -63,14 +64,17 @@ fn bends_kernel<S: Simd>(s: S, flow: Planar, parameters: &[f64], layers: Range<u
                 with_w[j] = w.mul_add(w, with_w[j]);
             }
         }
-        w_u[i] = (with_u[0] + with_u[1]).reduce_sum();
-        w_w[i] = (with_w[0] + with_w[1]).reduce_sum();
+        u_sums[i] = with_u[0] + with_u[1];
+        w_sums[i] = with_w[0] + with_w[1];
         for (u, w) in u1.iter().zip(w1) {
             w_u[i] += u * w;
             w_w[i] += w * w;
         }
     }
-    let (softplus, slope) = simd::softplus_sigmoid(s, load(s, &w_u, 0, 0.0));
+    let total = sums(u_sums) + load(s, &w_u, 0, 0.0);
+    let (softplus, slope) = simd::softplus_sigmoid(s, total);
+    store(total, &mut w_u, 0);
+    store(sums(w_sums) + load(s, &w_w, 0, 0.0), &mut w_w, 0);
     std::array::from_fn(
         #[inline(always)]
         |i| {
@@ -374,6 +378,12 @@ fn write_tiles<S: Simd>(s: S, tiles: &[Tile], draws_len: usize, at: usize, x: &m
             v[j] = V::from_slice(s, &tile[j]);
         }
         let v = transpose(v);
+        if columns.len() == LANES * draws_len && at + LANES <= draws_len {
+            for j in 0..LANES {
+                v[j].store_slice(&mut columns[j * draws_len + at..][..LANES]);
+            }
+            continue;
+        }
         for j in 0..LANES {
             if (j + 1) * draws_len <= columns.len() {
                 store(v[j], &mut columns[j * draws_len..(j + 1) * draws_len], at);
