@@ -7,6 +7,9 @@
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::sync::LazyLock;
 
+/// ½ ln 2π, what a standard normal's log density starts from.
+pub const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
+
 const LN_2_PI: f64 = 1.837_877_066_409_345_5;
 
 /// From here on Stirling's series is exact to rounding.

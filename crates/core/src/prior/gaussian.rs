@@ -7,10 +7,9 @@ use hyperprior_math::linalg::{self, packed, packed_len};
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::simd::{LANES, Simd, load, prelude::*, splat, store, sums};
+use hyperprior_math::special::HALF_LN_2_PI;
 use hyperprior_math::vector;
 use serde::{Deserialize, Serialize};
-
-pub(super) const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 
 /// The shape of a Gaussian's scale.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

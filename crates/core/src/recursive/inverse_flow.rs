@@ -8,7 +8,7 @@
 //! base, and r(k | z) = softmax_k(c_k + Σ_i a_ki·t(z_i)).
 
 use super::features::Features;
-use super::same_as_prior::{HALF_LN_2_PI, pick};
+use super::same_as_prior::pick;
 use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::Start;
@@ -17,7 +17,7 @@ use hyperprior_math::flow::Planar;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::simd::{self, LANES, Simd, load, prelude::*, splat, store, sums};
-use hyperprior_math::special::log_sum_exp;
+use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
 use hyperprior_math::vector::{add_scaled, dot, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::Range;

@@ -5,9 +5,8 @@ use crate::prior::Start;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
 use hyperprior_math::scratch::Scratch;
+use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
-
-pub(super) const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 
 /// r(λ | z) = q(λ; θ), that is r(k, ε | z) = π_k s(ε). Nothing to learn.
 ///

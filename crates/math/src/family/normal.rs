@@ -2,6 +2,7 @@
 
 use super::{Family, Support, add_weighted, exp_bounded, map_draws, map_information, sample_draws};
 use crate::random::Stream;
+use crate::special::HALF_LN_2_PI;
 use rand_distr::{Distribution, StandardNormal};
 
 /// The normal: λ = (mean μ, log standard deviation ρ), q(z | λ) = exp(−½ ((z − μ) / e^ρ)²) / (e^ρ √(2π)).
@@ -19,7 +20,6 @@ pub struct Normal;
 
 /// log N(x | μ, e^ρ).
 pub(super) fn log_density([mean, log_sd]: [f64; 2], x: f64) -> f64 {
-    const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
     let residual = (x - mean) * exp_bounded(-log_sd);
     -HALF_LN_2_PI - log_sd - 0.5 * residual * residual
 }

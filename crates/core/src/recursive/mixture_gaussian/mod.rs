@@ -14,7 +14,7 @@
 mod laplace;
 mod propagation;
 
-use super::same_as_prior::{HALF_LN_2_PI, pick};
+use super::same_as_prior::pick;
 use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Likelihood};
@@ -23,7 +23,7 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed, packed_len};
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
-use hyperprior_math::special::log_sum_exp;
+use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
 use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
