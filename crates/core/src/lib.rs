@@ -14,6 +14,7 @@
 //! | the gradients, `eq:score-grad`, `eq:grad-mf`, `eq:first-gradient`, `eq:r-grad` | [`gradient`] |
 //! | RMSProp with Nesterov momentum | [`optimizer`] |
 //! | Algorithm 1 | [`fit`] |
+//! | a prior and an r for each of many documents | [`many`] |
 
 pub mod bound;
 pub mod error;
@@ -21,6 +22,7 @@ pub mod exact;
 pub mod fit;
 pub mod gradient;
 pub mod likelihood;
+pub mod many;
 pub mod model;
 pub mod optimizer;
 pub mod prior;

@@ -11,6 +11,7 @@
 //! | [`bijector`] | constrained ↔ real |
 //! | [`flow`] | planar flows, either way round |
 //! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
+//! | [`single`] | single precision, for many small posteriors that have parameters of their own |
 //! | [`scratch`] | a pool of buffers, so that hot loops do not allocate |
 
 pub mod batch;
@@ -21,5 +22,6 @@ pub mod linalg;
 pub mod random;
 pub mod scratch;
 pub mod simd;
+pub mod single;
 pub mod special;
 pub mod vector;
