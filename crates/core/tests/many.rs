@@ -9,7 +9,7 @@ use hyperprior::math::single::planar::Into;
 use hyperprior::math::single::{DRAWS, LANES, Lanes, Tile};
 use hyperprior::prior::{Density, PlanarFlow};
 use hyperprior::recursive::{Cache, InverseFlow, Known, Space};
-use hyperprior::{Batch, Variational};
+use hyperprior::{Batch, Result, Variational};
 use rand::RngExt;
 
 /// A draw of everything that a step is given.
@@ -31,10 +31,10 @@ struct Found {
     d_phi: Vec<f64>,
 }
 
-fn variational(d: usize, flow_len: usize, inverse_len: usize) -> Variational {
-    let likelihood = MeanField::of(Poisson, d).unwrap();
+fn variational(d: usize, flow_len: usize, inverse_len: usize) -> Result<Variational> {
+    let likelihood = MeanField::of(Poisson, d)?;
     let recursive = InverseFlow::new(&likelihood, 1, inverse_len, Space::Lambda);
-    Variational::new(likelihood, PlanarFlow::new(d, flow_len).unwrap(), recursive).unwrap()
+    Variational::new(likelihood, PlanarFlow::new(d, flow_len)?, recursive)
 }
 
 fn case(q: &Variational, d: usize, seed: u64) -> Case {
@@ -129,7 +129,7 @@ fn it_is_the_flow_and_the_inverse_flow_in_single_precision() {
     for (d, flow_len, inverse_len) in
         [(1, 1, 1), (3, 0, 2), (15, 2, 0), (16, 0, 0), (17, 3, 4), (40, 18, 17), (145, 2, 10)]
     {
-        let q = variational(d, flow_len, inverse_len);
+        let q = variational(d, flow_len, inverse_len).unwrap();
         let pair = FlowPair::new(d, flow_len, inverse_len);
         for seed in 1..4 {
             let case = case(&q, d, seed);
@@ -148,7 +148,7 @@ fn it_is_the_flow_and_the_inverse_flow_in_single_precision() {
 #[test]
 fn lanes_beyond_the_last_latent_have_no_gradient() {
     let (d, flow_len, inverse_len) = (19, 2, 3);
-    let q = variational(d, flow_len, inverse_len);
+    let q = variational(d, flow_len, inverse_len).unwrap();
     let pair = FlowPair::new(d, flow_len, inverse_len);
     let (found, gradients) = single(&pair, &q, &case(&q, d, 5), 2);
     let total = |numbers: &mut dyn Iterator<Item = f64>| numbers.map(f64::abs).sum::<f64>();
@@ -159,7 +159,7 @@ fn lanes_beyond_the_last_latent_have_no_gradient() {
 
 #[test]
 fn a_layer_without_direction_is_a_shift() {
-    let q = variational(4, 1, 1);
+    let q = variational(4, 1, 1).unwrap();
     let mut case = case(&q, 4, 9);
     // w of both layers.
     case.theta[8 + 4..8 + 8].fill(0.0);
