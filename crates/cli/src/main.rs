@@ -31,7 +31,7 @@ Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fit one correlated posterior with mean-field and with a hierarchical model, and draw both
+    /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
     Reproduce(command::reproduce::Reproduce),

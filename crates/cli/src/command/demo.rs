@@ -9,7 +9,7 @@ use hyperprior::targets::CountTarget;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Fit one correlated posterior with mean-field and with a hierarchical model, and draw both.
+/// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
