@@ -60,6 +60,7 @@ impl Variational {
                 format!("one is over {of_prior} parameters, the other over {of_likelihood}; make them equal"),
             );
         }
+        recursive.check(&*prior, &*likelihood)?;
         let covered = of_likelihood - likelihood.point_mass_len();
         let knows_nothing = recursive.parameters_len() == 0 && recursive.is_local();
         if prior.noise_len() == 0 && !knows_nothing {
@@ -85,6 +86,18 @@ impl Variational {
                     format!("it was made for {made_for}, they have {found}; build it from them"),
                 );
             }
+        }
+        if !prior.has_density() && (covered == 0 || recursive.space() == Space::Lambda) {
+            let reason = if covered == 0 {
+                "every latent is a point mass, and this prior has no density of its own to give them; use another prior"
+            } else {
+                "this prior has no density of λ to compare r with; use r on the noise"
+            };
+            return mismatch(
+                format!("the prior `{}`", prior.name()),
+                format!("the recursive approximation `{}`", recursive.name()),
+                reason.to_owned(),
+            );
         }
         let mixed = covered > 0 && likelihood.point_mass_len() > 0;
         if mixed && recursive.space() == Space::Noise && !prior.has_leading_density() {

@@ -60,9 +60,9 @@ fn for_all(check: impl Fn(&str, &Law, &[f64], &[f64])) {
             }
         }
     }
-    // 3 models; delta with r = prior alone, the planar flow with 5 approximations, four Gaussians with 9 or, where a factor
-    // has two parameters, 7.
-    assert_eq!(combinations, 3 * (1 + 5) + 4 * (9 + 7 + 9));
+    // 3 models; delta with r = prior alone, points with 2 approximations, the planar flow, the low-rank Gaussian and the copula
+    // with 5, four Gaussians with 9 or, where a factor has two parameters, 7.
+    assert_eq!(combinations, 3 * (1 + 2 + 3 * 5) + 4 * (9 + 7 + 9));
 }
 
 /// A start, then moved away from it.

@@ -3,13 +3,12 @@
 //! q(λ; θ) = Σ_k π_k N(λ; μ_k, L_k L_kᵀ). O(Kd) with diagonal scales, O(Kd²) with full ones, and K times the model
 //! evaluations.
 
-use super::{Covariance, Density, Gaussian, Gaussians, Prior, Start};
+use super::{Covariance, Density, Gaussian, Gaussians, Prior, Start, weights};
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::packed_len;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
-use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::log_sum_exp_columns;
 
 /// A mixture of K Gaussians; θ is the K logits of the weights, then each component's [`Gaussian`] parameters.
@@ -86,29 +85,15 @@ impl Prior for Mixture {
     }
 
     fn log_weights(&self, theta: &[f64], out: &mut [f64]) {
-        let logits = &theta[..self.components_len];
-        let total = log_sum_exp(logits);
-        for (o, l) in out.iter_mut().zip(logits) {
-            *o = l - total;
-        }
+        weights::log_weights(&theta[..self.components_len], out);
     }
 
     fn weights_pullback(&self, theta: &[f64], values: &[f64], d_theta: &mut [f64]) {
-        let logits = &theta[..self.components_len];
-        let total = log_sum_exp(logits);
-        let mean: f64 = logits.iter().zip(values).map(|(l, v)| (l - total).exp() * v).sum();
-        for ((d, l), v) in d_theta.iter_mut().zip(logits).zip(values) {
-            *d += (l - total).exp() * (v - mean);
-        }
+        weights::weights_pullback(&theta[..self.components_len], values, d_theta);
     }
 
     fn log_weights_pullback(&self, theta: &[f64], counts: &[f64], d_theta: &mut [f64]) {
-        let logits = &theta[..self.components_len];
-        let total = log_sum_exp(logits);
-        let all: f64 = counts.iter().sum();
-        for ((d, l), c) in d_theta.iter_mut().zip(logits).zip(counts) {
-            *d += c - (l - total).exp() * all;
-        }
+        weights::log_weights_pullback(&theta[..self.components_len], counts, d_theta);
     }
 
     fn has_leading_density(&self) -> bool {

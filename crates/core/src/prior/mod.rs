@@ -3,15 +3,22 @@
 //! A prior transforms noise that it is handed into λ; nothing is drawn inside a density. `eq:mixed-mf`:
 //! q(z; θ) = ∫ q(λ; θ) Π_i q(z_i | λ_i) dλ.
 
+mod copula;
 mod delta;
 mod gaussian;
+mod low_rank;
 mod mixture;
 mod planar;
+mod points;
+mod weights;
 
+pub use copula::{Copula, Marginal, NormalMarginal, SinhArcsinh};
 pub use delta::Delta;
 pub use gaussian::{Covariance, Gaussian};
+pub use low_rank::LowRank;
 pub use mixture::Mixture;
 pub use planar::PlanarFlow;
+pub use points::Points;
 
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
@@ -108,6 +115,12 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     /// d_theta += Σ_k counts\[k\] · ∂ log π_k/∂θ: for a bound in which log π_k itself appears.
     fn log_weights_pullback(&self, theta: &[f64], counts: &[f64], d_theta: &mut [f64]) {
         let _ = (theta, counts, d_theta);
+    }
+
+    /// Whether [`Density::Whole`] and [`log_density`](Self::log_density) are available. Without them r must be on the noise,
+    /// and some latent must have randomness of its own.
+    fn has_density(&self) -> bool {
+        true
     }
 
     /// Whether [`Density::Leading`] is available.

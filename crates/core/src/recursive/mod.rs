@@ -7,13 +7,16 @@
 mod features;
 mod inverse_flow;
 mod mixture_gaussian;
+mod responsibilities;
 mod same_as_prior;
 
 pub use inverse_flow::InverseFlow;
 pub use mixture_gaussian::{GaussianFit, MixtureGaussian};
+pub use responsibilities::Responsibilities;
 pub use same_as_prior::SameAsPrior;
 pub(crate) use same_as_prior::log_standard_normal;
 
+use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::prior::{Prior, Start};
 use hyperprior_math::batch::Batch;
@@ -133,6 +136,15 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// The sizes it was built with, where it was built for some.
     fn made_for(&self) -> Option<MadeFor> {
         None
+    }
+
+    /// Whether it goes together with this prior and this likelihood, sizes apart.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`](crate::Error::Mismatch) with the reason.
+    fn check(&self, prior: &dyn Prior, likelihood: &dyn Likelihood) -> Result<()> {
+        let _ = (prior, likelihood);
+        Ok(())
     }
 
     /// What r knows from z alone (and from the point masses' leading coordinates of `x`), once for all x that are asked of the

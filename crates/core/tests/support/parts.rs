@@ -4,8 +4,12 @@ use super::Frozen;
 use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
-use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
-use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use hyperprior::prior::{
+    Copula, Covariance, Delta, Gaussian, LowRank, Mixture, PlanarFlow, Points, Prior, SinhArcsinh,
+};
+use hyperprior::recursive::{
+    GaussianFit, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+};
 use std::sync::Arc;
 
 /// Every prior over `n` numbers.
@@ -17,6 +21,9 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
         Box::new(Mixture::new(n, 2, Covariance::Diagonal).unwrap()),
         Box::new(Mixture::new(n, 2, Covariance::Full).unwrap()),
         Box::new(PlanarFlow::new(n, 2).unwrap()),
+        Box::new(LowRank::new(n, n.min(2)).unwrap()),
+        Box::new(Copula::of(SinhArcsinh, n, n.min(2)).unwrap()),
+        Box::new(Points::new(n, 2).unwrap()),
     ]
 }
 
@@ -24,6 +31,9 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
 pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64]) -> Vec<Box<dyn Recursive>> {
     let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior)];
     if prior.noise_len() == 0 {
+        if prior.components_len() > 1 {
+            all.push(Box::new(Frozen { inner: Box::new(Responsibilities), theta: theta.to_vec() }));
+        }
         return all;
     }
     for space in [Space::Noise, Space::Lambda] {

@@ -1,0 +1,197 @@
+//! Exact responsibilities: r(k | z) = q(k | z) for a prior that is a mixture of points, which makes the bound exact.
+
+use super::same_as_prior::pick;
+use super::{Cache, Known, Recursive, Space, Surroundings};
+use crate::error::{Error, Result};
+use crate::likelihood::{Kind, Likelihood};
+use crate::prior::{Density, Prior, Start};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+use hyperprior_math::scratch::Scratch;
+use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
+
+/// r(k | z) = π_k q(z | λ_k) / Σ_j π_j q(z | λ_j), for priors without noise. The hierarchical ELBO is then the ELBO of q(z):
+/// nothing is lost and nothing has to be learned. O(Kd).
+///
+/// It is held fixed in θ, as the other analytic approximations are; since it is exact, nothing is lost by that either.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Responsibilities;
+
+/// What [`Recursive::prepare`] leaves: log π_k + log q(z | λ_k) of every component and their log sum, a column each; then λ_k
+/// of every component, a batch each.
+mod prepared {
+    pub const JOINT: usize = 0;
+    pub const POINTS: usize = 1;
+}
+
+/// What [`Recursive::forward`] leaves: log r.
+const LOG_R: usize = 0;
+
+impl Recursive for Responsibilities {
+    fn name(&self) -> String {
+        "responsibilities".to_owned()
+    }
+
+    fn space(&self) -> Space {
+        Space::Noise
+    }
+
+    fn parameters_len(&self) -> usize {
+        0
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn check(&self, prior: &dyn Prior, likelihood: &dyn Likelihood) -> Result<()> {
+        let mismatch = |second: String, reason: &str| {
+            let first = format!("the recursive approximation `{}`", self.name());
+            Err(Error::Mismatch { first, second, reason: reason.to_owned() })
+        };
+        if prior.noise_len() > 0 {
+            return mismatch(format!("the prior `{}`", prior.name()), "it is for mixtures of points; use another r");
+        }
+        if (0..likelihood.latents_len()).any(|i| likelihood.kind(i) == Kind::Pathwise) {
+            return mismatch("the likelihood".to_owned(), "a factor's draw would move r; use a learned r");
+        }
+        Ok(())
+    }
+
+    fn prepare(&self, at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch) {
+        let (draws_len, components_len) = (z.draws_len(), at.prior.components_len());
+        let (joint, points) = prepared.reserve(prepared::POINTS + components_len).split_at_mut(prepared::POINTS);
+        let joint = &mut joint[prepared::JOINT];
+        joint.reshape(components_len + 1, draws_len);
+        let mut log_pi = scratch.take(components_len);
+        at.prior.log_weights(at.theta, &mut log_pi);
+        let mut log_q = scratch.take_batch(at.likelihood.latents_len(), draws_len);
+        let mut unused = scratch.take(draws_len);
+        for (k, lambda) in points.iter_mut().enumerate() {
+            lambda.reshape(at.prior.lambda_len(), draws_len);
+            at.prior.transform(at.theta, k, x, Density::Unneeded, lambda, &mut unused, scratch);
+            at.likelihood.log_density(lambda, z, &mut log_q);
+            let column = joint.column_mut(k);
+            column.fill(log_pi[k]);
+            for i in 0..log_q.columns_len() {
+                add_scaled(1.0, log_q.column(i), column);
+            }
+        }
+        sum_up(joint, components_len);
+        scratch.give(unused);
+        scratch.give_batch(log_q);
+        scratch.give(log_pi);
+    }
+
+    fn forward(
+        &self,
+        at: Surroundings,
+        _x: &Batch,
+        prepared: &Cache,
+        out: &mut [f64],
+        cache: &mut Cache,
+        _scratch: &mut Scratch,
+    ) {
+        let joint = &prepared.batches[prepared::JOINT];
+        difference(joint, at.component, at.prior.components_len(), out);
+        let log_r = &mut cache.reserve(LOG_R + 1)[LOG_R];
+        log_r.reshape(1, out.len());
+        log_r.column_mut(0).copy_from_slice(out);
+    }
+
+    fn local(&self, _at: Surroundings, _i: usize, known: Known, out: &mut [f64]) {
+        out.copy_from_slice(known.cache.batches[LOG_R].column(0));
+    }
+
+    fn conditional(
+        &self,
+        at: Surroundings,
+        i: usize,
+        _x: &Batch,
+        z: &Batch,
+        values: &[f64],
+        known: Known,
+        out: &mut Batch,
+        scratch: &mut Scratch,
+    ) {
+        let (draws_len, components_len) = (z.draws_len(), at.prior.components_len());
+        let (joint, points) = known.prepared.batches.split_at(prepared::POINTS);
+        let joint = &joint[prepared::JOINT];
+        let mut others = scratch.take_batch(components_len, draws_len);
+        let mut term = scratch.take(draws_len);
+        for (k, lambda) in points[..components_len].iter().enumerate() {
+            at.likelihood.log_density_of(i, lambda, z.column(i), &mut term);
+            for ((o, j), t) in others.column_mut(k).iter_mut().zip(joint.column(k)).zip(&term) {
+                *o = j - t;
+            }
+        }
+        let mut moved = scratch.take_batch(components_len + 1, draws_len);
+        let mut z_i = scratch.take(draws_len);
+        for (v, value) in values.iter().enumerate() {
+            z_i.fill(*value);
+            for (k, lambda) in points[..components_len].iter().enumerate() {
+                at.likelihood.log_density_of(i, lambda, &z_i, &mut term);
+                for ((m, o), t) in moved.column_mut(k).iter_mut().zip(others.column(k)).zip(&term) {
+                    *m = o + t;
+                }
+            }
+            sum_up(&mut moved, components_len);
+            difference(&moved, at.component, components_len, out.column_mut(v));
+        }
+        scratch.give(z_i);
+        scratch.give_batch(moved);
+        scratch.give(term);
+        scratch.give_batch(others);
+    }
+
+    fn pullback(
+        &self,
+        _at: Surroundings,
+        _x: &Batch,
+        _z: &Batch,
+        _d_log_r: &[f64],
+        _known: Known,
+        _d_x: &mut Batch,
+        _d_z: &mut Batch,
+        _d_phi: &mut [f64],
+        _scratch: &mut Scratch,
+    ) {
+        // Held fixed in θ, and without parameters of its own.
+    }
+
+    fn sample(
+        &self,
+        at: Surroundings,
+        prepared: &Cache,
+        streams: &mut [Stream],
+        _x: &mut Batch,
+        components: &mut [usize],
+        scratch: &mut Scratch,
+    ) {
+        let components_len = at.prior.components_len();
+        let joint = &prepared.batches[prepared::JOINT];
+        let mut log_r = scratch.take(components_len);
+        for (s, (rng, component)) in streams.iter_mut().zip(components).enumerate() {
+            for (k, r) in log_r.iter_mut().enumerate() {
+                *r = joint.get(k, s) - joint.get(components_len, s);
+            }
+            *component = pick(&log_r, rng);
+        }
+        scratch.give(log_r);
+    }
+
+    fn initialize(&self, _start: &Start, _rng: &mut Stream, _phi: &mut [f64]) {}
+}
+
+/// The last column ← the log sum of the others.
+fn sum_up(joint: &mut Batch, components_len: usize) {
+    let draws_len = joint.draws_len();
+    let (columns, total) = joint.as_mut_slice().split_at_mut(components_len * draws_len);
+    log_sum_exp_columns(columns, total);
+}
+
+fn difference(joint: &Batch, k: usize, components_len: usize, out: &mut [f64]) {
+    for ((o, j), total) in out.iter_mut().zip(joint.column(k)).zip(joint.column(components_len)) {
+        *o = j - total;
+    }
+}
