@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::{Latents, Model, Support};
-use crate::prior::Density;
+use crate::prior::{Density, log_noise, throw_switches};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::quasi_normals;
@@ -116,8 +116,8 @@ const NODES_MAX: usize = 1 << 18;
 
 /// q(z; θ) by quasi-random integration over λ, the nodes doubled until the divergence moves by less than 5 %.
 pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32) -> Marginal {
-    if q.prior().noise_len() == 0 {
-        return Marginal::new(integrate(q, theta, &posterior.grid, seed, 0..1), 1, posterior);
+    if let Some(nodes) = finite_nodes(q) {
+        return Marginal::new(integrate(q, theta, &posterior.grid, seed, 0..nodes), nodes, posterior);
     }
     let mut nodes = 2048;
     let mut sum = integrate(q, theta, &posterior.grid, seed, 0..nodes);
@@ -135,6 +135,15 @@ pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32
     }
     current
 }
+
+/// How many values the noise takes, where those are few: one for a point, 2^M for M switches alone.
+fn finite_nodes(q: &Variational) -> Option<usize> {
+    let (noise_len, switches_len) = (q.prior().noise_len(), q.prior().switches_len());
+    (noise_len == 0 && switches_len <= SWITCHES_MAX).then_some(1 << switches_len)
+}
+
+/// Up to how many switches are enumerated.
+const SWITCHES_MAX: usize = 12;
 
 fn mean(sum: &[f64], nodes: usize) -> Vec<f64> {
     sum.iter().map(|s| s / nodes as f64).collect()
@@ -189,8 +198,22 @@ fn chunk(
     len: usize,
 ) -> Vec<f64> {
     let mut scratch = Scratch::default();
-    let mut eps = Batch::zeros(q.prior().noise_len(), len);
-    quasi_normals(seed.wrapping_add(k as u32), first as u32, &mut eps);
+    let prior = q.prior();
+    let mut eps = Batch::zeros(prior.columns_len(), len);
+    let mut weights = vec![weight; len];
+    if finite_nodes(q).is_some() {
+        for s in 0..len {
+            for m in 0..prior.switches_len() {
+                eps.set(m, s, f64::from(((first + s) >> m) & 1 == 1));
+            }
+        }
+        let mut log_p = vec![0.0; len];
+        log_noise(prior, theta, &eps, 0, &mut log_p, &mut scratch);
+        weights.iter_mut().zip(&log_p).for_each(|(w, l)| *w = weight * l.exp());
+    } else {
+        quasi_normals(seed.wrapping_add(k as u32), first as u32, &mut eps);
+        throw_switches(prior, theta, &mut eps, &mut scratch);
+    }
     let mut lambda = Batch::zeros(q.prior().lambda_len(), len);
     let mut unused = vec![0.0; len];
     q.prior().transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
@@ -212,7 +235,7 @@ fn chunk(
     let (mut product, mut next) = (Vec::new(), Vec::new());
     for s in 0..len {
         product.clear();
-        product.push(weight);
+        product.push(weights[s]);
         let (last, others) = tables.split_last().expect("a model has latents");
         for table in others {
             next.clear();

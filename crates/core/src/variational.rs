@@ -62,21 +62,6 @@ impl Variational {
         }
         recursive.check(&*prior, &*likelihood)?;
         let covered = of_likelihood - likelihood.point_mass_len();
-        let knows_nothing = recursive.parameters_len() == 0 && recursive.is_local();
-        if prior.noise_len() == 0 && !knows_nothing {
-            return mismatch(
-                format!("the prior `{}`", prior.name()),
-                format!("the recursive approximation `{}`", recursive.name()),
-                "a point has no density to approximate; use r = prior".to_owned(),
-            );
-        }
-        if recursive.space() == Space::Noise && prior.noise_len() != of_prior && !knows_nothing {
-            return mismatch(
-                format!("the prior `{}`", prior.name()),
-                format!("the recursive approximation `{}` on the noise", recursive.name()),
-                format!("the prior has {} noises for {of_prior} parameters; use r on λ", prior.noise_len()),
-            );
-        }
         if let Some(made_for) = recursive.made_for() {
             let found = MadeFor::parts(&*prior, &*likelihood);
             if !made_for.fits(found) {

@@ -60,9 +60,10 @@ fn for_all(check: impl Fn(&str, &Law, &[f64], &[f64])) {
             }
         }
     }
-    // 3 models; delta with r = prior alone, points with 2 approximations, the planar flow, the low-rank Gaussian and the copula
-    // with 5, four Gaussians with 9 or, where a factor has two parameters, 7.
-    assert_eq!(combinations, 3 * (1 + 2 + 3 * 5) + 4 * (9 + 7 + 9));
+    // 3 models; delta with r = prior alone, points and two priors of several levels with 2 approximations, the planar flow, the
+    // low-rank Gaussian and the copula with 6, four Gaussians with 9 or, where a factor has two parameters, 7, and the two that
+    // are no mixtures with one more.
+    assert_eq!(combinations, 3 * (1 + 3 * 2 + 3 * 6) + 4 * (9 + 7 + 9) + 2 * 3);
 }
 
 /// A start, then moved away from it.

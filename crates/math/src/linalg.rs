@@ -29,6 +29,16 @@ pub fn cholesky(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
     Some((0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| l[(i, j)]).collect())
 }
 
+/// The `count` directions along which a symmetric matrix (given row by row) is largest, each as long as the root of its
+/// eigenvalue, the largest first; `None` where the matrix is not finite.
+pub fn principal_directions(matrix: &[f64], n: usize, count: usize) -> Option<Vec<Vec<f64>>> {
+    let a = faer::Mat::from_fn(n, n, |i, j| matrix[i * n + j]);
+    let eigen = a.self_adjoint_eigen(faer::Side::Lower).ok()?;
+    let (vectors, values) = (eigen.U(), eigen.S());
+    let direction = |k: usize| (0..n).map(|i| vectors[(i, k)] * values[k].max(0.0).sqrt()).collect();
+    Some((0..n).rev().take(count).map(direction).collect())
+}
+
 #[inline(always)]
 fn lower_multiply_kernel<S: Simd>(s: S, l: &[f64], x: &[f64], out: &mut [f64], draws_len: usize) {
     let n = x.len() / draws_len;

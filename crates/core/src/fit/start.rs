@@ -210,7 +210,7 @@ fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut St
     let components_len = q.prior().components_len();
     // Distances are those of λ, where the components will live.
     let points = lambdas(chains, q.likelihood());
-    if q.prior().noise_len() == 0 {
+    if q.prior().columns_len() == 0 && components_len == 1 {
         // A point goes where a chain is: between two modes there may be nothing.
         let s = rng.random_range(0..points.len());
         return Start::at(points[s].clone(), settings.start.scale);

@@ -3,6 +3,7 @@
 //! The blocks and their random streams depend on the settings alone, and their results are added in order, so the numbers
 //! are the same at any thread count.
 
+use super::switches::Flips;
 use super::{GradientSettings, Pass, Plan, plan};
 use crate::error::{Error, Result};
 use crate::model::{Model, describe};
@@ -31,6 +32,7 @@ struct Block {
     component: usize,
     first_draw: usize,
     pass: Pass,
+    flips: Flips,
     streams: Vec<Stream>,
     weight: Vec<f64>,
     d_theta: Vec<f64>,
@@ -86,6 +88,7 @@ impl GradientEngine {
                     component,
                     first_draw,
                     pass: Pass::default(),
+                    flips: Flips::default(),
                     streams: vec![stream(0, 0, 0, 0); len],
                     weight: vec![0.0; len],
                     d_theta: vec![0.0; q.theta_len()],
@@ -223,6 +226,7 @@ impl Block {
         if self.dropped == self.weight.len() {
             return Ok(());
         }
+        self.flips.add(&self.pass, model, q, (theta, phi), settings, &self.weight, &mut self.d_theta)?;
         let (d_theta, d_phi) = (&mut self.d_theta, &mut self.d_phi);
         self.pass.backward(model, q, theta, phi, plans, settings, &self.weight, d_theta, d_phi)
     }

@@ -4,8 +4,8 @@
 //! log π_k + log s(ε) in place of log q(λ).
 
 use super::pass::{Draws, covered_by};
-use crate::prior::Density;
-use crate::recursive::{Cache, Space, Surroundings, log_standard_normal};
+use crate::prior::{Density, log_noise};
+use crate::recursive::{Cache, Space, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed_len};
@@ -68,7 +68,7 @@ impl Inner {
                 log_prior.fill(0.0);
             }
             let mut noise = scratch.take(draws_len);
-            log_standard_normal(&self.x, given, &mut noise);
+            log_noise(prior, theta, &self.x, given, &mut noise, scratch);
             for (p, n) in log_prior.iter_mut().zip(&noise) {
                 *p += n + log_pi[k];
             }

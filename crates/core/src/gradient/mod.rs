@@ -20,6 +20,7 @@ mod inner;
 mod local_expectation;
 mod pass;
 mod score;
+mod switches;
 
 pub use engine::{Estimate, GradientEngine};
 pub use inner::Inner;

@@ -4,8 +4,8 @@ use super::{Inner, Summed};
 use crate::error::Result;
 use crate::likelihood::Kind;
 use crate::model::Model;
-use crate::prior::Density;
-use crate::recursive::{Cache, Space, log_standard_normal};
+use crate::prior::{Density, log_noise, throw_switches};
+use crate::recursive::{Cache, Space};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
@@ -42,6 +42,8 @@ pub struct Pass {
     /// The hierarchical integrand, log p + log r − log q(z | λ) − log q(λ).
     pub integrand: Vec<f64>,
     inner: Inner,
+    /// The streams as they stood before z was drawn, where there are switches to flip.
+    pub(super) before_z: Vec<Stream>,
     pub(super) locals: Batch,
     pub(super) d_lambda: Batch,
     pub(super) d_z: Batch,
@@ -66,8 +68,12 @@ impl Pass {
         antithetic: bool,
     ) {
         let draws_len = streams.len();
-        self.draws.eps.reshape(q.prior().noise_len(), draws_len);
+        self.draws.eps.reshape(q.prior().columns_len(), draws_len);
         standard_normals(streams, &mut self.draws.eps);
+        self.before_z.clear();
+        if q.prior().switches_len() > 0 {
+            self.before_z.extend_from_slice(streams);
+        }
         for column in self.draws.eps.as_mut_slice().chunks_exact_mut(draws_len) {
             for s in 0..draws_len {
                 let group = s / replicates;
@@ -76,8 +82,28 @@ impl Pass {
                 column[s] = if s == leader { column[s] } else { sign * column[leader] };
             }
         }
+        throw_switches(q.prior(), theta, &mut self.draws.eps, &mut self.scratch);
         self.place(q, theta, k);
         self.draws.z.reshape(q.likelihood().latents_len(), draws_len);
+        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z);
+    }
+
+    /// The draws of `other` with one column of its noise thrown the other way, λ and z with it; `streams` stand where those of
+    /// `other` stood before its z was drawn.
+    pub(super) fn flip(
+        &mut self,
+        q: &Variational,
+        theta: &[f64],
+        other: &Draws,
+        column: usize,
+        streams: &mut [Stream],
+    ) {
+        self.draws.eps.copy_from(&other.eps);
+        for b in self.draws.eps.column_mut(column) {
+            *b = 1.0 - *b;
+        }
+        self.place(q, theta, other.component);
+        self.draws.z.reshape(q.likelihood().latents_len(), streams.len());
         q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z);
     }
 
@@ -99,7 +125,8 @@ impl Pass {
         q.prior().transform(theta, k, eps, q.density(), lambda, &mut self.log_prior, &mut self.scratch);
         if q.density() != Density::Whole {
             let mut noise = self.scratch.take(draws_len);
-            log_standard_normal(eps, q.likelihood().point_mass_len(), &mut noise);
+            let given = q.likelihood().point_mass_len();
+            log_noise(q.prior(), theta, eps, given, &mut noise, &mut self.scratch);
             add_scaled(1.0, &noise, &mut self.log_prior);
             self.scratch.give(noise);
             let mut log_pi = self.scratch.take(q.prior().components_len());

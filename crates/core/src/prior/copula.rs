@@ -5,9 +5,8 @@
 //! log q(λ) = log N(ε) − log|I + UᵀU| + Σ log s_i − Σ log h_i'(x_i). O(dr²).
 
 use super::low_rank::Spread;
-use super::{Density, Prior, Start};
+use super::{Density, Prior, Start, log_standard_normal};
 use crate::error::{Error, Result};
-use crate::recursive::log_standard_normal;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -237,7 +236,7 @@ impl Prior for Copula {
         let (squared, gram) = self.correlate(theta, eps, lambda, scratch);
         if density == Density::Whole {
             let u = &theta[..self.spread.parameters_len()];
-            log_standard_normal(eps, 0, log_q);
+            log_standard_normal(eps, 0..self.spread.len, log_q);
             let constant = 0.5 * squared.iter().map(|s| s.ln()).sum::<f64>() - self.spread.log_det(u, scratch);
             log_q.iter_mut().for_each(|q| *q += constant);
         }
@@ -316,7 +315,7 @@ impl Prior for Copula {
             }
         }
         self.spread.invert(u, &mut x, scratch);
-        log_standard_normal(&x, 0, out);
+        log_standard_normal(&x, 0..self.spread.len, out);
         let log_det = self.spread.log_det(u, scratch);
         for (o, slope) in out.iter_mut().zip(&slopes) {
             *o -= slope + log_det;

@@ -6,19 +6,25 @@
 mod copula;
 mod delta;
 mod gaussian;
+mod levels;
 mod low_rank;
 mod mixture;
+mod noise;
 mod planar;
 mod points;
+mod switched;
 mod weights;
 
 pub use copula::{Copula, Marginal, NormalMarginal, SinhArcsinh};
 pub use delta::Delta;
 pub use gaussian::{Covariance, Gaussian};
+pub use levels::{GaussianProcessMap, LevelMap, Levels, LinearMap};
 pub use low_rank::LowRank;
 pub use mixture::Mixture;
+pub(crate) use noise::{log_bernoulli, log_noise, log_standard_normal, throw_switches};
 pub use planar::PlanarFlow;
 pub use points::Points;
+pub use switched::Switched;
 
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
@@ -91,6 +97,27 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     /// How many standard normals a draw needs.
     fn noise_len(&self) -> usize {
         self.lambda_len()
+    }
+
+    /// How many binary switches a draw needs besides: a discrete level above λ. A batch of noise holds them after the normals, as
+    /// columns of zeros and ones.
+    fn switches_len(&self) -> usize {
+        0
+    }
+
+    /// How many columns a batch of noise has: the normals, then the switches.
+    fn columns_len(&self) -> usize {
+        self.noise_len() + self.switches_len()
+    }
+
+    /// out\[m\] = the logit of switch m being one.
+    fn switch_logits(&self, theta: &[f64], out: &mut [f64]) {
+        let _ = (theta, out);
+    }
+
+    /// d_theta += the derivative along θ, given that along the switches' logits.
+    fn switch_logits_pullback(&self, d_logits: &[f64], d_theta: &mut [f64]) {
+        let _ = (d_logits, d_theta);
     }
 
     /// The length of θ.

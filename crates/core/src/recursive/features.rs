@@ -1,6 +1,9 @@
 //! What a factorised approximation sees of z_i: a few smooth functions of it, chosen by its support.
 
+use crate::likelihood::Likelihood;
+use hyperprior_math::batch::Batch;
 use hyperprior_math::family::Support;
+use std::ops::Range;
 
 /// A small basis over the values of one latent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,4 +84,55 @@ fn log_inside(z: f64) -> f64 {
 
 fn inverse_inside(z: f64) -> f64 {
     if z > EDGE { 1.0 / z } else { 0.0 }
+}
+
+/// The features of all latents, side by side.
+#[derive(Clone, Debug)]
+pub(super) struct FeatureTable {
+    /// Each latent's features and where they start.
+    pub(super) latents: Vec<(Features, usize)>,
+    /// How many features there are in all.
+    pub(super) len: usize,
+}
+
+impl FeatureTable {
+    pub(super) fn new(likelihood: &dyn Likelihood) -> Self {
+        let mut len = 0;
+        let mut latents = Vec::with_capacity(likelihood.latents_len());
+        for i in 0..likelihood.latents_len() {
+            let features = Features::for_support(likelihood.support(i));
+            latents.push((features, len));
+            len += features.len();
+        }
+        Self { latents, len }
+    }
+
+    /// The columns of latent `i`'s features.
+    pub(super) fn range(&self, i: usize) -> Range<usize> {
+        let (features, first) = self.latents[i];
+        first..first + features.len()
+    }
+
+    /// out ← t(z).
+    pub(super) fn write(&self, z: &Batch, out: &mut Batch) {
+        out.reshape(self.len, z.draws_len());
+        for (i, (features, first)) in self.latents.iter().enumerate() {
+            for f in 0..features.len() {
+                for (o, z) in out.column_mut(first + f).iter_mut().zip(z.column(i)) {
+                    *o = features.value(f, *z);
+                }
+            }
+        }
+    }
+
+    /// d_z += the pullback of latent `i`'s features.
+    pub(super) fn pullback(&self, i: usize, z: &Batch, d_features: &Batch, d_z: &mut Batch) {
+        let (features, first) = self.latents[i];
+        for f in 0..features.len() {
+            let d_t = d_features.column(first + f);
+            for ((d_z, d_t), z) in d_z.column_mut(i).iter_mut().zip(d_t).zip(z.column(i)) {
+                *d_z += d_t * features.derivative(f, *z);
+            }
+        }
+    }
 }

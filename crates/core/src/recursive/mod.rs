@@ -6,17 +6,18 @@
 
 mod features;
 mod inverse_flow;
+mod mirror;
 mod mixture_gaussian;
 mod responsibilities;
 mod same_as_prior;
 
 pub use inverse_flow::InverseFlow;
+pub use mirror::Mirror;
 pub use mixture_gaussian::{GaussianFit, MixtureGaussian};
 pub use responsibilities::Responsibilities;
 pub use same_as_prior::SameAsPrior;
-pub(crate) use same_as_prior::log_standard_normal;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::prior::{Prior, Start};
 use hyperprior_math::batch::Batch;
@@ -138,13 +139,29 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether it goes together with this prior and this likelihood, sizes apart.
+    /// Whether it goes together with this prior and this likelihood, sizes apart. Unless it says otherwise, an approximation on
+    /// the noise covers one normal per λ and nothing else.
     ///
     /// # Errors
-    /// [`Error::Mismatch`](crate::Error::Mismatch) with the reason.
+    /// [`Error::Mismatch`] with the reason.
     fn check(&self, prior: &dyn Prior, likelihood: &dyn Likelihood) -> Result<()> {
-        let _ = (prior, likelihood);
-        Ok(())
+        let _ = likelihood;
+        let reason = match (prior.noise_len(), prior.switches_len()) {
+            (0, 0) => "a point has no density to approximate; use r = prior, or responsibilities for several points"
+                .to_owned(),
+            _ if self.space() == Space::Lambda => return Ok(()),
+            (noises, 0) if noises == prior.lambda_len() => return Ok(()),
+            (noises, switches) => format!(
+                "the prior has {noises} normals and {switches} switches behind {} parameters; use r = prior or one that mirrors \
+                 its levels",
+                prior.lambda_len()
+            ),
+        };
+        Err(Error::Mismatch {
+            first: format!("the prior `{}`", prior.name()),
+            second: format!("the recursive approximation `{}`", self.name()),
+            reason,
+        })
     }
 
     /// What r knows from z alone (and from the point masses' leading coordinates of `x`), once for all x that are asked of the

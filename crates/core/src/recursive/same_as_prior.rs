@@ -1,11 +1,12 @@
 //! r = prior: the recursive approximation that has not looked at z, which makes the bound the conditional-entropy bound.
 
 use super::{Cache, Known, Recursive, Space, Surroundings};
-use crate::prior::Start;
+use crate::error::Result;
+use crate::likelihood::Likelihood;
+use crate::prior::{Prior, Start, log_noise, throw_switches};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
 use hyperprior_math::scratch::Scratch;
-use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 
 /// r(λ | z) = q(λ; θ), that is r(k, ε | z) = π_k s(ε). Nothing to learn.
@@ -32,6 +33,10 @@ impl Recursive for SameAsPrior {
         true
     }
 
+    fn check(&self, _prior: &dyn Prior, _likelihood: &dyn Likelihood) -> Result<()> {
+        Ok(())
+    }
+
     fn prepare(&self, _at: Surroundings, _x: &Batch, _z: &Batch, _prepared: &mut Cache, _scratch: &mut Scratch) {}
 
     fn forward(
@@ -43,7 +48,7 @@ impl Recursive for SameAsPrior {
         _cache: &mut Cache,
         scratch: &mut Scratch,
     ) {
-        log_standard_normal(x, at.likelihood.point_mass_len(), out);
+        log_noise(at.prior, at.theta, x, at.likelihood.point_mass_len(), out, scratch);
         let mut log_pi = scratch.take(at.prior.components_len());
         at.prior.log_weights(at.theta, &mut log_pi);
         for o in out {
@@ -95,16 +100,13 @@ impl Recursive for SameAsPrior {
         scratch: &mut Scratch,
     ) {
         let given = at.likelihood.point_mass_len();
-        if given == 0 {
-            standard_normals(streams, x);
-        } else {
-            let mut fresh = scratch.take_batch(x.columns_len(), x.draws_len());
-            standard_normals(streams, &mut fresh);
-            for i in given..x.columns_len() {
-                x.column_mut(i).copy_from_slice(fresh.column(i));
-            }
-            scratch.give_batch(fresh);
+        let mut fresh = scratch.take_batch(x.columns_len(), x.draws_len());
+        standard_normals(streams, &mut fresh);
+        throw_switches(at.prior, at.theta, &mut fresh, scratch);
+        for i in given..x.columns_len() {
+            x.column_mut(i).copy_from_slice(fresh.column(i));
         }
+        scratch.give_batch(fresh);
         let mut log_pi = scratch.take(at.prior.components_len());
         at.prior.log_weights(at.theta, &mut log_pi);
         for (rng, k) in streams.iter_mut().zip(components) {
@@ -114,17 +116,6 @@ impl Recursive for SameAsPrior {
     }
 
     fn initialize(&self, _start: &Start, _rng: &mut Stream, _phi: &mut [f64]) {}
-}
-
-/// out\[s\] = Σ_{i ≥ first} log N(x_i; 0, 1).
-pub(crate) fn log_standard_normal(x: &Batch, first: usize, out: &mut [f64]) {
-    let columns = x.columns_len().saturating_sub(first);
-    out.fill(-HALF_LN_2_PI * columns as f64);
-    for i in first..x.columns_len() {
-        for (o, x) in out.iter_mut().zip(x.column(i)) {
-            *o -= 0.5 * x * x;
-        }
-    }
 }
 
 /// An index drawn with the given log probabilities.

@@ -5,10 +5,11 @@ use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
 use hyperprior::prior::{
-    Copula, Covariance, Delta, Gaussian, LowRank, Mixture, PlanarFlow, Points, Prior, SinhArcsinh,
+    Copula, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, PlanarFlow, Points,
+    Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
-    GaussianFit, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+    GaussianFit, InverseFlow, Mirror, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
 };
 use std::sync::Arc;
 
@@ -24,17 +25,20 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
         Box::new(LowRank::new(n, n.min(2)).unwrap()),
         Box::new(Copula::of(SinhArcsinh, n, n.min(2)).unwrap()),
         Box::new(Points::new(n, 2).unwrap()),
+        Box::new(Levels::new(PlanarFlow::new(2, 1).unwrap(), LinearMap::new(n, 2)).unwrap()),
+        Box::new(
+            Levels::new(Gaussian::new(1, Covariance::Diagonal).unwrap(), GaussianProcessMap::new(n, 1, 3).unwrap())
+                .unwrap(),
+        ),
     ]
 }
 
 /// Every recursive approximation that fits the likelihood and the prior, the analytic ones held fixed at `theta`.
 pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64]) -> Vec<Box<dyn Recursive>> {
-    let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior)];
-    if prior.noise_len() == 0 {
-        if prior.components_len() > 1 {
-            all.push(Box::new(Frozen { inner: Box::new(Responsibilities), theta: theta.to_vec() }));
-        }
-        return all;
+    let frozen = |inner: Box<dyn Recursive>| Box::new(Frozen { inner, theta: theta.to_vec() });
+    let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior), Box::new(Mirror::new(likelihood, prior))];
+    if prior.components_len() > 1 {
+        all.push(frozen(Box::new(Responsibilities)));
     }
     for space in [Space::Noise, Space::Lambda] {
         for layers_len in [0, 3] {
@@ -43,10 +47,11 @@ pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64])
         for fit in [GaussianFit::Laplace, GaussianFit::ExpectationPropagation] {
             // What is left out has no Gaussians to look at, or a factor with several parameters.
             if let Ok(inner) = MixtureGaussian::new(likelihood, prior, fit, space) {
-                all.push(Box::new(Frozen { inner: Box::new(inner), theta: theta.to_vec() }));
+                all.push(frozen(Box::new(inner)));
             }
         }
     }
+    all.retain(|r| r.check(prior, likelihood).is_ok() && (prior.has_density() || r.space() == Space::Noise));
     all
 }
 

@@ -1,10 +1,11 @@
 //! Recursive approximations that wrap another: held fixed in θ, or stripped of their locality.
 
-use hyperprior::Batch;
+use hyperprior::likelihood::Likelihood;
 use hyperprior::math::random::Stream;
 use hyperprior::math::scratch::Scratch;
-use hyperprior::prior::Start;
+use hyperprior::prior::{Prior, Start};
 use hyperprior::recursive::{Cache, Known, Recursive, Space, Surroundings};
+use hyperprior::{Batch, Result};
 
 /// An approximation that sees θ as it was when it was made: what the analytic ones are, as far as a gradient goes.
 #[derive(Debug)]
@@ -42,6 +43,9 @@ macro_rules! delegate {
             fn is_local(&self) -> bool {
                 let f: fn(&dyn Recursive) -> bool = $is_local;
                 f(self.$inner())
+            }
+            fn check(&self, prior: &dyn Prior, likelihood: &dyn Likelihood) -> Result<()> {
+                self.$inner().check(prior, likelihood)
             }
             fn prepare(&self, $at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch) {
                 let $this = self;
