@@ -24,7 +24,7 @@ impl Law<'_> {
         let (nodes, values) = (self.noise.points.len(), self.latents.points.len());
         let draws_len = nodes * values;
         let (prior, likelihood) = (self.q.prior(), self.q.likelihood());
-        let mut eps = Batch::zeros(prior.noise_len(), draws_len);
+        let mut eps = Batch::zeros(prior.columns_len(), draws_len);
         let mut z = Batch::zeros(likelihood.latents_len(), draws_len);
         for s in 0..draws_len {
             for (i, value) in self.noise.points[s / values].iter().enumerate() {
