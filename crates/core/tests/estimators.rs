@@ -111,16 +111,59 @@ fn every_estimator_has_the_same_mean_and_the_better_ones_less_variance() {
     let summed = GradientSettings { estimator: Estimator::LocalExpectation, ..plain.clone() };
     let antithetic = GradientSettings { antithetic: true, ..summed.clone() };
     let baseline = GradientSettings { baseline: true, ..plain.clone() };
+    let pairs = GradientSettings { baseline: true, replicates: 2, ..plain.clone() };
+    let disarm = GradientSettings { estimator: Estimator::DisArm, ..pairs.clone() };
     let mut variances = Vec::new();
-    for settings in [&plain, &baseline, &replicated, &summed, &antithetic] {
+    for settings in [&plain, &baseline, &replicated, &summed, &antithetic, &pairs, &disarm] {
         let sample = estimates(settings, 20_000);
         assert_mean(&sample, exact, 0.05);
         variances.push(MeanTest::new(&sample).standard_error.powi(2) * sample.len() as f64);
     }
     // A ratio of variances of 20,000 draws is good to a few per cent.
-    let [plain, baseline, replicated, summed, antithetic] = variances[..] else { unreachable!() };
+    let [plain, baseline, replicated, summed, antithetic, pairs, disarm] = variances[..] else { unreachable!() };
     assert!(baseline < 0.5 * plain, "leave-one-out: {variances:?}");
     assert!(replicated < 0.5 * plain, "leave-one-out within a λ: {variances:?}");
     assert!(summed < 0.5 * baseline, "local expectation: {variances:?}");
     assert!(antithetic < 0.9 * summed, "pairs of noises: {variances:?}");
+    assert!(disarm < 0.9 * pairs, "DisARM against two draws compared: {variances:?}");
+}
+
+/// A count with a prior, observed with noise: enough of a curve that the difference f(z + 1) − f(z) is not constant.
+fn counted() -> (Small, Variational, Vec<f64>, Vec<f64>) {
+    let model = Small::new(&[Support::Counts], |z| -0.02 * (z[0] - 9.0).powi(2) - 0.3 * (z[0] + 1.0).ln());
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    let recursive = InverseFlow::factorised(&likelihood, 1, Space::Noise);
+    let q = Variational::new(likelihood, Gaussian::new(1, Covariance::Full).unwrap(), recursive).unwrap();
+    (model, q, vec![1.6, -1.0], vec![0.1, 0.3, -0.1, -0.2, 0.1, 0.05])
+}
+
+/// Catches a rate that is not the factor's, a difference taken the wrong way round, and a fall-back to it that forgets a term.
+#[test]
+fn the_difference_has_the_mean_of_the_score() {
+    let (model, q, theta, phi) = counted();
+    let latents = every(&[counts(150)]);
+    let law = Law { model: &model, q: &q, noise: support::fixed_noise(1, 5, 3), latents };
+    let plain = GradientSettings { replicates: 1, antithetic: false, baseline: false, ..GradientSettings::default() };
+    let by_score = law.gradient(&theta, &phi, &GradientSettings { estimator: Estimator::Score, ..plain.clone() }).0;
+    let by_difference = GradientSettings { estimator: Estimator::Difference, ..plain.clone() };
+    // A window of one value is too short for any sum.
+    let fallen_back = GradientSettings { estimator: Estimator::LocalExpectation, window_max: 1, ..plain };
+    for settings in [by_difference, fallen_back] {
+        support::assert_gradient("difference", &law.gradient(&theta, &phi, &settings).0, &by_score, 1e-10);
+    }
+}
+
+/// Catches an estimator that is used where it has no meaning.
+#[test]
+fn estimators_are_refused_where_they_have_no_meaning() {
+    let (model, q, ..) = counted();
+    let said = |estimator, replicates| {
+        let settings = GradientSettings { estimator, replicates, ..GradientSettings::default() };
+        GradientEngine::new(&model, &q, &settings).unwrap_err().to_string()
+    };
+    assert!(said(Estimator::DisArm, 4).contains("Bernoulli factors alone"));
+    let (model, q, ..) = ring();
+    let settings = GradientSettings { estimator: Estimator::DisArm, replicates: 1, ..GradientSettings::default() };
+    let refused = GradientEngine::new(&model, &q, &settings).unwrap_err().to_string();
+    assert!(refused.contains("an even number of replicates"), "{refused}");
 }

@@ -1,7 +1,7 @@
 //! From a batch's integrand back to θ and φ: the three terms put together.
 
 use super::pass::{Pass, covered_by, needs_gradient};
-use super::{GradientSettings, Plan, local_expectation, score};
+use super::{GradientSettings, Plan, disarm, local_expectation, score};
 use crate::error::Result;
 use crate::model::Model;
 use crate::recursive::{Known, Space};
@@ -57,6 +57,7 @@ impl Pass {
             }
         }
         local_expectation::add(self, model, q, at, plans, settings, weight)?;
+        disarm::add(self, model, q, at, plans, settings, weight)?;
         score::add(self, model, q, at, plans, settings, weight)?;
         let mut d_log_q = self.scratch.take(draws_len);
         if settings.terms.densities {

@@ -206,6 +206,9 @@ impl Block {
             *rng = stream(seed, step, self.component as u64, (self.first_draw + s) as u64);
         }
         self.pass.draw(q, theta, self.component, &mut self.streams, settings.replicates, settings.antithetic);
+        if plans.contains(&Plan::DisArm) {
+            self.pass.couple(q);
+        }
         self.pass.forward(model, q, theta, phi)?;
         if settings.importance > 0 {
             self.pass.tighten(q, (theta, phi), &mut self.streams, settings.importance);

@@ -4,7 +4,7 @@
 //! Σ_v q(v) V_i(v) = 0, the signal is centred first, which makes what is cut off smaller still.
 
 use super::pass::{Pass, covered_by};
-use super::{GradientSettings, Plan, Summed};
+use super::{GradientSettings, Plan, Summed, difference};
 use crate::error::Result;
 use crate::model::Model;
 use crate::recursive::{Known, Surroundings};
@@ -32,12 +32,19 @@ pub(super) fn add(
     let draws_len = weight.len();
     let with_recursion = q.recursive().is_local() || settings.sum_joint_recursion;
     for i in 0..plans.len() {
+        if plans[i] == Plan::Difference {
+            difference::add(pass, conditionals, q, at, i, settings, weight)?;
+            continue;
+        }
         if plans[i] != Plan::LocalExpectation {
             continue;
         }
         let Some((low, high)) = q.likelihood().window(i, &pass.draws.lambda) else { continue };
         let values_len = (high - low) + 1.0;
         if !(values_len <= settings.window_max as f64) {
+            if with_recursion {
+                difference::add(pass, conditionals, q, at, i, settings, weight)?;
+            }
             continue;
         }
         let values_len = values_len as usize;

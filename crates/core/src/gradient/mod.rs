@@ -15,6 +15,8 @@
 //! φ follows `eq:r-grad` all the same.
 
 mod backward;
+mod difference;
+mod disarm;
 mod engine;
 mod inner;
 mod local_expectation;
@@ -30,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::likelihood::Kind;
 use crate::model::Model;
 use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
 use serde::{Deserialize, Serialize};
 
 /// How the derivative of an expectation over a discrete latent is estimated.
@@ -43,6 +46,12 @@ pub enum Estimator {
     Score,
     /// The sum over the latent's own values, everything else as drawn.
     LocalExpectation,
+    /// For Poisson factors: the difference f(z + 1) − f(z), which needs two values however large the rate is. Other latents
+    /// get the score.
+    Difference,
+    /// For Bernoulli factors: DisARM (Dong, Mnih and Tucker, 2020), the score with draws in antithetic pairs.
+    #[serde(rename = "disarm")]
+    DisArm,
 }
 
 /// How a gradient is estimated.
@@ -131,14 +140,33 @@ pub enum Plan {
     Score,
     /// The sum over its values.
     LocalExpectation,
+    /// The difference f(z + 1) − f(z).
+    Difference,
+    /// The difference between two antithetic draws.
+    DisArm,
     /// The derivative along the draw.
     Path,
 }
 
+impl std::fmt::Display for Plan {
+    fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Score => "score, leave-one-out",
+            Self::LocalExpectation => "local expectation",
+            Self::Difference => "difference",
+            Self::DisArm => "DisARM",
+            Self::Path => "pathwise",
+        })
+    }
+}
+
 /// The plan for every latent.
 ///
+/// Local expectation turns to the difference, or to the score, for the steps in which a latent's values are more than
+/// [`window_max`](GradientSettings::window_max).
+///
 /// # Errors
-/// [`Error::Mismatch`] where local expectation is asked of a model without conditionals.
+/// [`Error::Mismatch`] where an estimator is asked for that the model or the likelihood has no means for.
 pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSettings) -> Result<Vec<Plan>> {
     let splits = settings.importance == 0 && (variational.recursive().is_local() || settings.sum_joint_recursion);
     (0..model.latents().len())
@@ -146,15 +174,32 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             if variational.likelihood().kind(i) != Kind::Sampled {
                 return Ok(Plan::Path);
             }
+            let mismatch = |first: &str, second: &str, reason: &str| {
+                let [first, second, reason] = [first, second, reason].map(str::to_owned);
+                Err(Error::Mismatch { first, second, reason })
+            };
+            let likelihood = variational.likelihood();
+            let takes_differences = likelihood.difference_rate(i, &Batch::zeros(likelihood.lambda_len(), 0), &mut []);
             match (settings.estimator, model.conditionals().is_some()) {
                 (Estimator::Score, _) | (Estimator::Automatic, false) => Ok(Plan::Score),
                 (Estimator::Automatic, true) if !splits => Ok(Plan::Score),
-                (_, true) => Ok(Plan::LocalExpectation),
-                (Estimator::LocalExpectation, false) => Err(Error::Mismatch {
-                    first: "local expectation".to_owned(),
-                    second: "the model".to_owned(),
-                    reason: "it has no conditionals; give it some, or use the score estimator".to_owned(),
-                }),
+                (Estimator::Automatic | Estimator::LocalExpectation, true) => Ok(Plan::LocalExpectation),
+                (Estimator::LocalExpectation | Estimator::Difference, false) => {
+                    let reason = "it has no conditionals; give it some, or use the score estimator";
+                    mismatch("local expectation", "the model", reason)
+                }
+                (Estimator::Difference, true) => {
+                    Ok(if takes_differences && splits { Plan::Difference } else { Plan::Score })
+                }
+                (Estimator::DisArm, _) if likelihood.factor_name(i) != "bernoulli" => {
+                    mismatch("DisARM", "the likelihood", "it is for Bernoulli factors alone; use another estimator")
+                }
+                (Estimator::DisArm, _) if settings.importance > 0 || !settings.replicates.is_multiple_of(2) => {
+                    let reason = "it needs pairs of draws that share λ and no importance weights; ask for an even number of \
+                                  replicates and an importance of 0";
+                    mismatch("DisARM", "the settings", reason)
+                }
+                (Estimator::DisArm, _) => Ok(Plan::DisArm),
             }
         })
         .collect()

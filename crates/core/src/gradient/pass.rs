@@ -42,7 +42,7 @@ pub struct Pass {
     /// The hierarchical integrand, log p + log r − log q(z | λ) − log q(λ).
     pub integrand: Vec<f64>,
     inner: Inner,
-    /// The streams as they stood before z was drawn, where there are switches to flip.
+    /// The streams as they stood before z was drawn.
     pub(super) before_z: Vec<Stream>,
     pub(super) locals: Batch,
     pub(super) d_lambda: Batch,
@@ -71,9 +71,7 @@ impl Pass {
         self.draws.eps.reshape(q.prior().columns_len(), draws_len);
         standard_normals(streams, &mut self.draws.eps);
         self.before_z.clear();
-        if q.prior().switches_len() > 0 {
-            self.before_z.extend_from_slice(streams);
-        }
+        self.before_z.extend_from_slice(streams);
         for column in self.draws.eps.as_mut_slice().chunks_exact_mut(draws_len) {
             for s in 0..draws_len {
                 let group = s / replicates;

@@ -18,7 +18,7 @@ pub(super) fn add(
     settings: &GradientSettings,
     weight: &[f64],
 ) -> Result<()> {
-    let left = |pass: &Pass, i: usize| plans[i] != Plan::Path && pass.summed[i] != Summed::All;
+    let left = |pass: &Pass, i: usize| !matches!(plans[i], Plan::Path | Plan::DisArm) && pass.summed[i] != Summed::All;
     let full = |pass: &Pass, i: usize| left(pass, i) && pass.summed[i] == Summed::Nothing;
     if !(0..plans.len()).any(|i| left(pass, i)) {
         return Ok(());

@@ -190,6 +190,13 @@ impl Likelihood for MeanField {
         }
     }
 
+    fn difference_rate(&self, i: usize, lambda: &Batch, out: &mut [f64]) -> bool {
+        match &self.factors[i] {
+            Factor::Family(family) => family.difference_rate(lambda.columns(self.lambda_range(i)), out),
+            Factor::PointMass(_) => false,
+        }
+    }
+
     fn pathwise(
         &self,
         i: usize,

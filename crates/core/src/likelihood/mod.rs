@@ -61,6 +61,12 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// The values a sum over z_i needs, for all draws of the batch at once; `None` for continuous latents.
     fn window(&self, i: usize, lambda: &Batch) -> Option<(f64, f64)>;
 
+    /// Where ∂E\[f\]/∂λ_i = rate · E\[f(z_i + 1) − f(z_i)\], writes that rate and says so (the Poisson).
+    fn difference_rate(&self, i: usize, lambda: &Batch, out: &mut [f64]) -> bool {
+        let _ = (i, lambda, out);
+        false
+    }
+
     /// Adds to d_lambda the derivative along λ_i of Σ_s d_z\[s\] z_i − weight\[s\] log q(z_i | λ_i), z_i moving with λ_i: the
     /// reparameterisation gradient. A pathwise factor's log q is differentiated along z alone (its direct derivative has
     /// mean zero), a point mass's whole.

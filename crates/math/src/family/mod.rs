@@ -132,6 +132,12 @@ pub trait Family: std::fmt::Debug + Send + Sync {
         None
     }
 
+    /// Where ∂E\[f(z)\]/∂λ = rate · E\[f(z + 1) − f(z)\] with a number of z's own, writes that rate and says so.
+    fn difference_rate(&self, lambda: &[f64], out: &mut [f64]) -> bool {
+        let _ = (lambda, out);
+        false
+    }
+
     /// Whether z can be differentiated along λ at fixed noise; if so [`pathwise`](Self::pathwise) and
     /// [`d_log_density_d_z`](Self::d_log_density_d_z) work.
     fn is_pathwise(&self) -> bool {

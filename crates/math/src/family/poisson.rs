@@ -65,6 +65,13 @@ impl Family for Poisson {
         sample_draws(lambda, streams, z, |[log_rate], rng| draw(exp_bounded(log_rate), rng));
     }
 
+    fn difference_rate(&self, lambda: &[f64], out: &mut [f64]) -> bool {
+        for (o, log_rate) in out.iter_mut().zip(lambda) {
+            *o = exp_bounded(*log_rate);
+        }
+        true
+    }
+
     fn information(&self, lambda: &[f64], out: &mut [f64]) {
         map_information(lambda, out, |[log_rate]| [[exp_bounded(log_rate)]]);
     }
