@@ -1,100 +1,20 @@
 //! Every family by the same laws: derivatives, total mass, information, samplers, windows, and the extremes of λ.
 
+mod support;
+
 use hyperprior_math::bijector::Bijector;
 use hyperprior_math::family::*;
-use hyperprior_math::random::{Stream, stream};
+use hyperprior_math::random::stream;
 use hyperprior_math::special::{incomplete_beta, incomplete_gamma, normal_cdf, sigmoid};
 use hyperprior_testkit::finite_difference::{assert_close, gradient};
 use hyperprior_testkit::goodness::{chi_square, kolmogorov_smirnov};
 use hyperprior_testkit::mean::assert_mean;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
+use support::{expectation, families, information, log_density, members, pathwise, sample, score, streams};
 
 /// The chance that a right sampler fails its test; with the seeds fixed, a failure means that the values changed.
 const ALPHA: f64 = 1e-6;
-
-fn families() -> Vec<Box<dyn Family>> {
-    vec![
-        Box::new(Bernoulli),
-        Box::new(Beta),
-        Box::new(Binomial::new(12).expect("twelve trials")),
-        Box::new(Categorical::new(4).expect("four values")),
-        Box::new(Gamma),
-        Box::new(Geometric),
-        Box::new(LogNormal),
-        Box::new(NegativeBinomial),
-        Box::new(Normal),
-        Box::new(Poisson),
-    ]
-}
-
-/// Parameters that are neither sharp nor flat, and some that are a little of each.
-fn members(family: &dyn Family) -> Vec<Vec<f64>> {
-    let rows = [[0.3, -0.4, 0.8], [1.2, 0.9, -1.0], [-1.1, 0.7, 0.1], [2.0, -0.3, 1.4]];
-    rows.iter().map(|row| row[..family.parameters_len()].to_vec()).collect()
-}
-
-fn streams(seed: u64, draws_len: usize) -> Vec<Stream> {
-    (0..draws_len).map(|s| stream(seed, 0, 0, s as u64)).collect()
-}
-
-fn log_density(family: &dyn Family, lambda: &[f64], z: f64) -> f64 {
-    let mut out = [f64::NAN];
-    family.log_density(lambda, &[z], &mut out);
-    out[0]
-}
-
-fn score(family: &dyn Family, lambda: &[f64], z: f64) -> Vec<f64> {
-    let mut d_lambda = vec![0.0; lambda.len()];
-    family.score(lambda, &[z], &[1.0], &mut d_lambda);
-    d_lambda
-}
-
-fn information(family: &dyn Family, lambda: &[f64]) -> Vec<f64> {
-    let mut out = vec![f64::NAN; lambda.len() * lambda.len()];
-    family.information(lambda, &mut out);
-    out
-}
-
-fn pathwise(family: &dyn Family, lambda: &[f64], z: f64) -> Vec<f64> {
-    let mut d_lambda = vec![0.0; lambda.len()];
-    family.pathwise(lambda, &[z], &[1.0], &mut d_lambda);
-    d_lambda
-}
-
-/// `draws_len` draws that share λ.
-fn sample(family: &dyn Family, lambda: &[f64], seed: u64, draws_len: usize) -> Vec<f64> {
-    let columns: Vec<f64> = lambda.iter().flat_map(|&l| std::iter::repeat_n(l, draws_len)).collect();
-    let mut z = vec![f64::NAN; draws_len];
-    family.sample(&columns, &mut streams(seed, draws_len), &mut z);
-    z
-}
-
-/// Places z and weights w with Σ w f(z) = ∫ f(z) dz: the whole numbers of the window, or the trapezoid rule on the real
-/// line behind the support, whose error for these smooth and decaying integrands is below 1e-10.
-fn integration_rule(family: &dyn Family, lambda: &[f64]) -> Vec<(f64, f64)> {
-    if let Some((lower, upper)) = family.window(lambda) {
-        return (lower as u64..=upper as u64).map(|z| (z as f64, 1.0)).collect();
-    }
-    let bijector = Bijector::for_support(family.support()).expect("a continuous support");
-    const STEP: f64 = 0.01;
-    let x: Vec<f64> = (-12_000..=12_000).map(|i| f64::from(i) * STEP).collect();
-    let (mut z, mut log_slope) = (x.clone(), x.clone());
-    bijector.forward(&x, &mut z);
-    bijector.log_derivative(&x, &mut log_slope);
-    z.into_iter().zip(log_slope).map(|(z, l)| (z, l.exp() * STEP)).collect()
-}
-
-fn expectation<const N: usize>(family: &dyn Family, lambda: &[f64], f: impl Fn(f64) -> [f64; N]) -> [f64; N] {
-    let mut sums = [0.0; N];
-    for (z, weight) in integration_rule(family, lambda) {
-        let mass = weight * log_density(family, lambda, z).exp();
-        if mass > 0.0 {
-            f(z).iter().zip(&mut sums).for_each(|(f, sum)| *sum += mass * f);
-        }
-    }
-    sums
-}
 
 /// The distribution functions of the continuous families.
 fn distribution(family: &dyn Family, lambda: &[f64], z: f64) -> f64 {
@@ -293,7 +213,7 @@ fn pathwise_gradients_of_the_mean_are_unbiased() {
 #[test]
 fn first_draws_do_not_change() {
     // Name, first parameter (0.5 and −0.5 follow it), draws.
-    let golden: [(&str, f64, [f64; 5]); 10] = [
+    let golden: [(&str, f64, [f64; 5]); 12] = [
         ("bernoulli", 0.0, [1.0, 0.0, 1.0, 1.0, 1.0]),
         (
             "beta",
@@ -302,6 +222,7 @@ fn first_draws_do_not_change() {
         ),
         ("binomial", 0.5, [10.0, 7.0, 9.0, 11.0, 9.0]),
         ("categorical", 0.0, [0.0, 2.0, 0.0, 0.0, 0.0]),
+        ("conway-maxwell", 4.0, [11.0, 10.0, 12.0, 11.0, 11.0]),
         (
             "gamma",
             1.0,
@@ -320,6 +241,7 @@ fn first_draws_do_not_change() {
             [-1.6257167088785276, 0.8087420324113067, -2.1264716025539094, -1.5991927202458753, -2.8017627744250295],
         ),
         ("poisson", 2.0, [3.0, 8.0, 8.0, 7.0, 10.0]),
+        ("truncated-poisson", 2.0, [7.0, 6.0, 8.0, 7.0, 7.0]),
     ];
     for (family, (name, first, want)) in families().iter().zip(golden) {
         assert_eq!(family.name(), name);
@@ -485,5 +407,12 @@ fn constructors_refuse_what_is_no_distribution() {
     assert_eq!(Binomial::new(0), Err(BinomialError::NoTrials));
     assert_eq!(Binomial::new(u64::MAX), Err(BinomialError::TooManyTrials { trials: u64::MAX }));
     assert_eq!(Categorical::new(1), Err(CategoricalError::TooFewValues { len: 1 }));
+    for upper in [0, 1_000_001] {
+        let error = if upper == 0 { ConwayMaxwellError::NoRange } else { ConwayMaxwellError::TooLarge { upper } };
+        assert_eq!(ConwayMaxwell::new(upper), Err(error));
+        assert_eq!(TruncatedPoisson::new(upper), Err(error));
+    }
+    assert!(ConwayMaxwell::new(1).is_ok_and(|c| c.upper() == 1));
+    assert!(TruncatedPoisson::new(1_000_000).is_ok_and(|t| t.upper() == 1_000_000));
     assert!(Binomial::new(7).is_ok_and(|b| b.trials() == 7) && Categorical::new(2).is_ok_and(|c| c.len() == 2));
 }

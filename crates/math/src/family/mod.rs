@@ -7,23 +7,27 @@ mod bernoulli;
 mod beta;
 mod binomial;
 mod categorical;
+mod conway_maxwell;
 mod gamma;
 mod geometric;
 mod log_normal;
 mod negative_binomial;
 mod normal;
 mod poisson;
+mod truncated_poisson;
 
 pub use bernoulli::Bernoulli;
 pub use beta::Beta;
 pub use binomial::{Binomial, BinomialError};
 pub use categorical::{Categorical, CategoricalError};
+pub use conway_maxwell::{ConwayMaxwell, ConwayMaxwellError};
 pub use gamma::Gamma;
 pub use geometric::Geometric;
 pub use log_normal::LogNormal;
 pub use negative_binomial::NegativeBinomial;
 pub use normal::Normal;
 pub use poisson::Poisson;
+pub use truncated_poisson::TruncatedPoisson;
 
 use crate::random::Stream;
 

@@ -1,0 +1,247 @@
+//! The Conway–Maxwell–Poisson family on a finite range of counts.
+
+use super::{Family, LOG_LIMIT, Support, add_weighted, cover_windows, map_draws, map_information, sample_draws, shape};
+use crate::random::Stream;
+use crate::special::ln_factorial;
+use rand::RngExt;
+
+/// The largest upper end: a draw looks at up to this many counts.
+const LARGEST_UPPER: u64 = 1_000_000;
+
+/// Terms that together are below this share of the largest are left out of every sum.
+const LEFT_OUT: f64 = 1e-16;
+
+/// Why a [`ConwayMaxwell`] or a [`TruncatedPoisson`](super::TruncatedPoisson) could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConwayMaxwellError {
+    /// Zero alone is a constant.
+    #[error("counts from 0 to 0 are a constant; use an upper end of at least 1")]
+    NoRange,
+    /// Every draw sums over the range.
+    #[error("counts up to {upper} are too many to sum over at every draw; use an upper end of at most 1000000")]
+    TooLarge {
+        /// The upper end asked for.
+        upper: u64,
+    },
+}
+
+/// Counts from 0 to `upper`, less or more spread than the Poisson: λ = (a, b) with
+/// log q(z | λ) = a z − eᵇ ln z! − ln Z(a, b).
+///
+/// With b = 0 it is the Poisson with log rate a, cut at `upper`; above zero it is less spread than that, below zero more,
+/// up to the geometric (and, on this finite range, any a keeps it a distribution). The mode is near exp(a e⁻ᵇ).
+///
+/// a is held within ±700 and b within ±300. A density, a score and a draw each cost a sum over the counts that have a
+/// share of at least 1e-16: O(`upper`) at most, a few standard deviations as a rule.
+///
+/// ```
+/// use hyperprior_math::family::{ConwayMaxwell, Family};
+/// let mut log_q = [0.0];
+/// // With e^b = 1 and rate 2 on 0, 1, 2 the weights are 1, 2 and 2²/2! = 2.
+/// ConwayMaxwell::new(2)?.log_density(&[2f64.ln(), 0.0], &[1.0], &mut log_q);
+/// assert!((log_q[0].exp() - 0.4).abs() < 1e-15);
+/// # Ok::<(), hyperprior_math::family::ConwayMaxwellError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConwayMaxwell {
+    upper: u64,
+}
+
+impl ConwayMaxwell {
+    /// Counts from 0 to `upper`.
+    ///
+    /// # Errors
+    /// If `upper` is 0 or above a million.
+    pub fn new(upper: u64) -> Result<Self, ConwayMaxwellError> {
+        Ok(Self { upper: checked_upper(upper)? })
+    }
+
+    /// The largest count.
+    pub fn upper(&self) -> u64 {
+        self.upper
+    }
+
+    fn member(&self, [a, b]: [f64; 2]) -> Member {
+        Member::new(a, shape(b), self.upper as f64)
+    }
+}
+
+/// `upper`, if there is a range to sum over and it is short enough.
+pub(super) fn checked_upper(upper: u64) -> Result<u64, ConwayMaxwellError> {
+    match upper {
+        0 => Err(ConwayMaxwellError::NoRange),
+        upper if upper > LARGEST_UPPER => Err(ConwayMaxwellError::TooLarge { upper }),
+        upper => Ok(upper),
+    }
+}
+
+/// One distribution, as the formulas want it.
+pub(super) struct Member {
+    a: f64,
+    /// eᵇ: what every ln z! is multiplied by.
+    nu: f64,
+    upper: f64,
+    /// The most likely count m. Everything is measured from it, so that nothing overflows.
+    mode: f64,
+}
+
+/// One count k, with its probability over the mode's and ln k! − ln m!.
+#[derive(Clone, Copy)]
+struct Term {
+    count: f64,
+    weight: f64,
+    ln_factorials: f64,
+}
+
+/// The sum of the weights, and the means of z − m and ln z! − ln m!.
+struct Moments {
+    total: f64,
+    distance: f64,
+    ln_factorials: f64,
+}
+
+impl Member {
+    pub(super) fn new(a: f64, nu: f64, upper: f64) -> Self {
+        let a = a.clamp(-LOG_LIMIT, LOG_LIMIT);
+        // The weight of k over that of k − 1 is eᵃ / kᵛ, which is at least one up to k = exp(a/ν).
+        let mode = if a < 0.0 { 0.0 } else { (a / nu).exp().floor().min(upper) };
+        Self { a, nu, upper, mode }
+    }
+
+    /// The counts that matter, from the mode up and then from the mode down.
+    ///
+    /// The weights are log-concave: past a count with weight w, whose neighbour has weight w ρ, lies less than
+    /// w ρ / (1 − ρ). Where that is too little to see, a side ends.
+    fn terms(&self) -> impl Iterator<Item = Term> {
+        let walk = |above: bool| {
+            let first = Term { count: self.mode, weight: 1.0, ln_factorials: 0.0 };
+            std::iter::successors(Some(first), move |term| {
+                let (edge, count) = if above { (self.upper, term.count + 1.0) } else { (0.0, term.count - 1.0) };
+                let ln_factor = if above { count.ln() } else { -term.count.ln() };
+                let direction = if above { self.a } else { -self.a };
+                let ratio = (direction - self.nu * ln_factor).exp();
+                let ends = term.count == edge || (ratio < 1.0 && term.weight * ratio < LEFT_OUT * (1.0 - ratio));
+                let ln_factorials = term.ln_factorials + ln_factor;
+                (!ends).then_some(Term { count, weight: term.weight * ratio, ln_factorials })
+            })
+        };
+        walk(true).chain(walk(false).skip(1))
+    }
+
+    fn moments(&self) -> Moments {
+        let mut moments = Moments { total: 0.0, distance: 0.0, ln_factorials: 0.0 };
+        for term in self.terms() {
+            moments.total += term.weight;
+            moments.distance += term.weight * (term.count - self.mode);
+            moments.ln_factorials += term.weight * term.ln_factorials;
+        }
+        moments.distance /= moments.total;
+        moments.ln_factorials /= moments.total;
+        moments
+    }
+
+    /// ln z! − ln m!.
+    fn ln_factorials(&self, z: f64) -> f64 {
+        ln_factorial(z) - ln_factorial(self.mode)
+    }
+
+    pub(super) fn mean(&self) -> f64 {
+        self.mode + self.moments().distance
+    }
+
+    pub(super) fn log_density(&self, z: f64) -> f64 {
+        let total: f64 = self.terms().map(|term| term.weight).sum();
+        self.a * (z - self.mode) - self.nu * self.ln_factorials(z) - total.ln()
+    }
+
+    /// Along a and along b.
+    pub(super) fn score(&self, z: f64) -> [f64; 2] {
+        let moments = self.moments();
+        [z - self.mode - moments.distance, -self.nu * (self.ln_factorials(z) - moments.ln_factorials)]
+    }
+
+    /// The covariance of the score, by the sum.
+    pub(super) fn information(&self) -> [[f64; 2]; 2] {
+        let moments = self.moments();
+        let mut sums = [0.0; 3];
+        for term in self.terms() {
+            let first = term.count - self.mode - moments.distance;
+            let second = -self.nu * (term.ln_factorials - moments.ln_factorials);
+            for (sum, product) in sums.iter_mut().zip([first * first, first * second, second * second]) {
+                *sum += term.weight / moments.total * product;
+            }
+        }
+        let [first, cross, second] = sums;
+        [[first, cross], [cross, second]]
+    }
+
+    /// By inversion of the table, which is listed from the mode outwards so that most draws end early.
+    pub(super) fn sample(&self, rng: &mut Stream) -> f64 {
+        let total: f64 = self.terms().map(|term| term.weight).sum();
+        let mut left = total * rng.random::<f64>();
+        // Rounding may leave a little after the last term; the mode takes it.
+        let drawn = self.terms().find(|term| {
+            left -= term.weight;
+            left < 0.0
+        });
+        drawn.map_or(self.mode, |term| term.count)
+    }
+
+    /// From the first to the last count that matters.
+    pub(super) fn window(&self) -> (f64, f64) {
+        self.terms().fold((self.mode, self.mode), |(l, u), term| (l.min(term.count), u.max(term.count)))
+    }
+}
+
+/// The a with which the cut Poisson has its mean at `z`, half a count inside the ends: by bisection, since the mean grows
+/// with a.
+pub(super) fn poisson_start(z: f64, upper: f64) -> f64 {
+    let mean = upper * (z + 0.5) / (upper + 1.0);
+    let (mut low, mut high) = (-5.0, upper.ln() + 5.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if Member::new(middle, 1.0, upper).mean() < mean { low = middle } else { high = middle }
+    }
+    0.5 * (low + high)
+}
+
+impl Family for ConwayMaxwell {
+    fn name(&self) -> &'static str {
+        "conway-maxwell"
+    }
+
+    fn parameters_len(&self) -> usize {
+        2
+    }
+
+    fn support(&self) -> Support {
+        Support::Integers { lower: 0.0, upper: self.upper as f64 }
+    }
+
+    fn log_density(&self, lambda: &[f64], z: &[f64], out: &mut [f64]) {
+        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |lambda, z| self.member(lambda).log_density(z));
+    }
+
+    fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]) {
+        add_weighted(lambda, z, signal, d_lambda, |lambda, z| self.member(lambda).score(z));
+    }
+
+    fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {
+        sample_draws(lambda, streams, z, |lambda, rng| self.member(lambda).sample(rng));
+    }
+
+    fn information(&self, lambda: &[f64], out: &mut [f64]) {
+        map_information(lambda, out, |lambda| self.member(lambda).information());
+    }
+
+    /// The cut Poisson with its mean at z, half a count inside the ends.
+    fn start_at(&self, z: f64, out: &mut [f64]) {
+        out[0] = poisson_start(self.support().nearest(z), self.upper as f64);
+        out[1] = 0.0;
+    }
+
+    fn window(&self, lambda: &[f64]) -> Option<(f64, f64)> {
+        Some(cover_windows(lambda, |lambda| self.member(lambda).window()))
+    }
+}
