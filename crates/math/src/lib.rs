@@ -6,6 +6,7 @@
 //! | [`vector`] | exp, ln, tanh, softplus over slices, with SIMD chosen at run time |
 //! | [`simd`] | the eight-lane kernels behind it, and the dispatch macro |
 //! | [`special`] | gamma, digamma, incomplete gamma and beta, the normal quantile |
+//! | [`quadrature`] | Gauss–Hermite rules: expectations over a normal as short sums |
 //! | [`random`] | a random stream per (seed, step, datum, draw); quasi-random normals |
 //! | [`family`] | distributions q(z | λ) with unconstrained λ: density, score, sampler, support, pathwise derivative |
 //! | [`bijector`] | constrained ↔ real |
@@ -19,6 +20,7 @@ pub mod bijector;
 pub mod family;
 pub mod flow;
 pub mod linalg;
+pub mod quadrature;
 pub mod random;
 pub mod scratch;
 pub mod simd;

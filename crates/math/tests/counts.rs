@@ -4,6 +4,7 @@ mod support;
 
 use hyperprior_math::family::*;
 use hyperprior_testkit::finite_difference::assert_close;
+use hyperprior_testkit::quadrature::Rule;
 use support::{expectation, information, log_density, score};
 
 /// Catches a dispersion with the wrong sign, and a sum that is cut where it still matters: against the factorials written
@@ -52,5 +53,62 @@ fn starts_at_an_end_of_a_cut_range_stay_there() {
             let [mean] = expectation(&family, &lambda, |z| [z]);
             assert!((mean - z).abs() < 0.51 && lambda[1] == 0.0, "{upper}: {mean} for {z}");
         }
+    }
+}
+
+/// Catches a rule that is not the normal's: with enough nodes the mixture is the integral over the normal, which the
+/// trapezoid rule takes to 1e-10.
+#[test]
+fn a_mixture_with_many_nodes_is_the_integral_over_the_parameter() {
+    let binomial = Binomial::new(6).expect("six trials");
+    let poisson = Mixed::new(Poisson, 60).expect("sixty nodes");
+    let successes = Mixed::new(binomial, 60).expect("sixty nodes");
+    let integral = |family: &dyn Family, [mu, log_sigma]: [f64; 2], z: f64| {
+        let rule = Rule::normal(1, 0.05);
+        rule.integrate(|x| log_density(family, &[mu + log_sigma.exp() * x[0]], z).exp())
+    };
+    for lambda in [[0.4, -1.0], [1.5, -0.5]] {
+        for z in [0.0, 2.0, 6.0] {
+            let found = [&poisson as &dyn Family, &successes].map(|f| log_density(f, &lambda, z).exp());
+            assert_close(&found, &[integral(&Poisson, lambda, z), integral(&binomial, lambda, z)], 1e-6, 1e-9);
+        }
+    }
+}
+
+/// Catches a mixture that is wider than its one node, and a node that is counted twice.
+#[test]
+fn a_mixture_over_one_node_is_the_family_itself() {
+    let family = Mixed::new(Geometric, 1).expect("one node");
+    for (mu, z) in [(-1.0, 3.0), (2.0, 0.0), (700.0, 0.0)] {
+        let lambda = [mu, 0.3];
+        assert_close(&[log_density(&family, &lambda, z)], &[log_density(&Geometric, &[mu], z)], 1e-14, 1e-14);
+        assert_close(&score(&family, &lambda, z), &[score(&Geometric, &[mu], z)[0], 0.0], 1e-13, 1e-14);
+        let alone = information(&Geometric, &[mu])[0];
+        // The window leaves out 1e-14, at thirty times the usual score.
+        assert_close(&information(&family, &lambda), &[alone, 0.0, 0.0, 0.0], 1e-11, 1e-14);
+        assert_eq!(family.window(&lambda), Geometric.window(&[mu]));
+    }
+}
+
+/// Catches a far information that is below the true one or not positive definite. At a log rate of 12 the sum is still
+/// possible here, by hand: the nodes are apart, so that the bound is met.
+#[test]
+fn information_past_the_sum_is_that_of_nodes_told_apart() {
+    let family = Mixed::new(Poisson, 3).expect("three nodes");
+    let lambda = [11.0, -0.5];
+    let [a, b, c, d] = information(&family, &lambda)[..] else { panic!("two parameters") };
+    let entry = |p: usize, q: usize| {
+        let [sum] = expectation(&family, &lambda, |z| {
+            let score = score(&family, &lambda, z);
+            [score[p] * score[q]]
+        });
+        sum
+    };
+    assert_close(&[a, b, c, d], &[entry(0, 0), entry(0, 1), entry(0, 1), entry(1, 1)], 1e-9, 0.0);
+    // Far past what can be summed it is still a covariance.
+    for lambda in [[30.0, 1.0], [700.0, -3.0], [0.0, 9.0]] {
+        let [a, b, _, d] = information(&family, &lambda)[..] else { panic!("two parameters") };
+        assert!(a > 0.0 && d > 0.0 && b * b <= a * d * (1.0 + 1e-12), "{lambda:?}: {a:e} {b:e} {d:e}");
+        assert!(a.is_finite() && d.is_finite(), "{lambda:?}: {a:e} {d:e}");
     }
 }

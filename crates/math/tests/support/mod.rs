@@ -16,6 +16,8 @@ pub fn families() -> Vec<Box<dyn Family>> {
         Box::new(Gamma),
         Box::new(Geometric),
         Box::new(LogNormal),
+        Box::new(Mixed::new(Poisson, 7).expect("seven nodes")),
+        Box::new(Mixed::new(Binomial::new(12).expect("twelve trials"), 9).expect("nine nodes")),
         Box::new(NegativeBinomial),
         Box::new(Normal),
         Box::new(Poisson),
