@@ -6,6 +6,7 @@ mod support;
 
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
+use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
 use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
@@ -109,6 +110,16 @@ fn a_step_on_one_thread_allocates_nothing() {
 fn a_step_over_counts_on_one_thread_allocates_nothing() {
     let model = CorrelatedCounts::new(CountTarget::C);
     for q in all(&model) {
+        assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
+    }
+    // The families that sum over a table or over nodes, and so might want a buffer.
+    for likelihood in [
+        MeanField::of(ConwayMaxwell::new(60).unwrap(), 2).unwrap(),
+        MeanField::of(Mixed::new(Poisson, 9).unwrap(), 2).unwrap(),
+    ] {
+        let recursive = inverse_flow(3, Space::Noise)(&likelihood, &Gaussian::new(4, Covariance::Full).unwrap());
+        let prior = Box::new(Gaussian::new(4, Covariance::Full).unwrap());
+        let q = Variational::from_parts(Arc::new(likelihood), prior, recursive).unwrap();
         assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
     }
 }

@@ -95,7 +95,7 @@ fn a_mixture_over_one_node_is_the_family_itself() {
 #[test]
 fn information_past_the_sum_is_that_of_nodes_told_apart() {
     let family = Mixed::new(Poisson, 3).expect("three nodes");
-    let lambda = [11.0, -0.5];
+    let lambda = [12.0, -0.5];
     let [a, b, c, d] = information(&family, &lambda)[..] else { panic!("two parameters") };
     let entry = |p: usize, q: usize| {
         let [sum] = expectation(&family, &lambda, |z| {

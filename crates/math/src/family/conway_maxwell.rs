@@ -4,6 +4,7 @@ use super::{Family, LOG_LIMIT, Support, add_weighted, cover_windows, map_draws, 
 use crate::random::Stream;
 use crate::special::ln_factorial;
 use rand::RngExt;
+use std::cell::Cell;
 
 /// The largest upper end: a draw looks at up to this many counts.
 const LARGEST_UPPER: u64 = 1_000_000;
@@ -77,6 +78,7 @@ pub(super) fn checked_upper(upper: u64) -> Result<u64, ConwayMaxwellError> {
 }
 
 /// One distribution, as the formulas want it.
+#[derive(Clone, Copy)]
 pub(super) struct Member {
     a: f64,
     /// eᵇ: what every ln z! is multiplied by.
@@ -94,11 +96,52 @@ struct Term {
     ln_factorials: f64,
 }
 
-/// The sum of the weights, and the means of z − m and ln z! − ln m!.
-struct Moments {
+/// A distribution with the sum of its weights, and the means of z − m and ln z! − ln m!.
+#[derive(Clone, Copy)]
+pub(super) struct Summed {
+    member: Member,
     total: f64,
     distance: f64,
     ln_factorials: f64,
+}
+
+/// The last distribution that was summed: neighbouring draws often share their parameters.
+#[derive(Default)]
+pub(super) struct Last<const P: usize>(Cell<Option<([f64; P], Summed)>>);
+
+impl<const P: usize> Last<P> {
+    pub(super) fn summed(&self, lambda: [f64; P], member: impl Fn([f64; P]) -> Member) -> Summed {
+        match self.0.get() {
+            Some((last, summed)) if last == lambda => summed,
+            _ => {
+                let summed = member(lambda).summed();
+                self.0.set(Some((lambda, summed)));
+                summed
+            }
+        }
+    }
+}
+
+impl Summed {
+    pub(super) fn mean(&self) -> f64 {
+        self.member.mode + self.distance
+    }
+
+    /// ln z! − ln m!.
+    fn ln_factorials_at(&self, z: f64) -> f64 {
+        ln_factorial(z) - ln_factorial(self.member.mode)
+    }
+
+    pub(super) fn log_density(&self, z: f64) -> f64 {
+        let Member { a, nu, mode, .. } = self.member;
+        a * (z - mode) - nu * self.ln_factorials_at(z) - self.total.ln()
+    }
+
+    /// Along a and along b.
+    pub(super) fn score(&self, z: f64) -> [f64; 2] {
+        let along_b = -self.member.nu * (self.ln_factorials_at(z) - self.ln_factorials);
+        [z - self.member.mode - self.distance, along_b]
+    }
 }
 
 impl Member {
@@ -129,47 +172,27 @@ impl Member {
         walk(true).chain(walk(false).skip(1))
     }
 
-    fn moments(&self) -> Moments {
-        let mut moments = Moments { total: 0.0, distance: 0.0, ln_factorials: 0.0 };
+    pub(super) fn summed(&self) -> Summed {
+        let mut summed = Summed { member: *self, total: 0.0, distance: 0.0, ln_factorials: 0.0 };
         for term in self.terms() {
-            moments.total += term.weight;
-            moments.distance += term.weight * (term.count - self.mode);
-            moments.ln_factorials += term.weight * term.ln_factorials;
+            summed.total += term.weight;
+            summed.distance += term.weight * (term.count - self.mode);
+            summed.ln_factorials += term.weight * term.ln_factorials;
         }
-        moments.distance /= moments.total;
-        moments.ln_factorials /= moments.total;
-        moments
-    }
-
-    /// ln z! − ln m!.
-    fn ln_factorials(&self, z: f64) -> f64 {
-        ln_factorial(z) - ln_factorial(self.mode)
-    }
-
-    pub(super) fn mean(&self) -> f64 {
-        self.mode + self.moments().distance
-    }
-
-    pub(super) fn log_density(&self, z: f64) -> f64 {
-        let total: f64 = self.terms().map(|term| term.weight).sum();
-        self.a * (z - self.mode) - self.nu * self.ln_factorials(z) - total.ln()
-    }
-
-    /// Along a and along b.
-    pub(super) fn score(&self, z: f64) -> [f64; 2] {
-        let moments = self.moments();
-        [z - self.mode - moments.distance, -self.nu * (self.ln_factorials(z) - moments.ln_factorials)]
+        summed.distance /= summed.total;
+        summed.ln_factorials /= summed.total;
+        summed
     }
 
     /// The covariance of the score, by the sum.
     pub(super) fn information(&self) -> [[f64; 2]; 2] {
-        let moments = self.moments();
+        let summed = self.summed();
         let mut sums = [0.0; 3];
         for term in self.terms() {
-            let first = term.count - self.mode - moments.distance;
-            let second = -self.nu * (term.ln_factorials - moments.ln_factorials);
+            let first = term.count - self.mode - summed.distance;
+            let second = -self.nu * (term.ln_factorials - summed.ln_factorials);
             for (sum, product) in sums.iter_mut().zip([first * first, first * second, second * second]) {
-                *sum += term.weight / moments.total * product;
+                *sum += term.weight / summed.total * product;
             }
         }
         let [first, cross, second] = sums;
@@ -201,7 +224,7 @@ pub(super) fn poisson_start(z: f64, upper: f64) -> f64 {
     let (mut low, mut high) = (-5.0, upper.ln() + 5.0);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
-        if Member::new(middle, 1.0, upper).mean() < mean { low = middle } else { high = middle }
+        if Member::new(middle, 1.0, upper).summed().mean() < mean { low = middle } else { high = middle }
     }
     0.5 * (low + high)
 }
@@ -220,11 +243,17 @@ impl Family for ConwayMaxwell {
     }
 
     fn log_density(&self, lambda: &[f64], z: &[f64], out: &mut [f64]) {
-        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |lambda, z| self.member(lambda).log_density(z));
+        let last = Last::default();
+        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |lambda, z| {
+            last.summed(lambda, |lambda| self.member(lambda)).log_density(z)
+        });
     }
 
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]) {
-        add_weighted(lambda, z, signal, d_lambda, |lambda, z| self.member(lambda).score(z));
+        let last = Last::default();
+        add_weighted(lambda, z, signal, d_lambda, |lambda, z| {
+            last.summed(lambda, |lambda| self.member(lambda)).score(z)
+        });
     }
 
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {

@@ -1,6 +1,6 @@
 //! The Poisson family cut at an upper end.
 
-use super::conway_maxwell::{Member, checked_upper, poisson_start};
+use super::conway_maxwell::{Last, Member, checked_upper, poisson_start};
 use super::{
     ConwayMaxwellError, Family, Support, add_weighted, cover_windows, map_draws, map_information, sample_draws,
 };
@@ -57,11 +57,17 @@ impl Family for TruncatedPoisson {
     }
 
     fn log_density(&self, lambda: &[f64], z: &[f64], out: &mut [f64]) {
-        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |lambda, z| self.member(lambda).log_density(z));
+        let last = Last::default();
+        map_draws(self.support(), f64::NEG_INFINITY, lambda, z, out, |lambda, z| {
+            last.summed(lambda, |lambda| self.member(lambda)).log_density(z)
+        });
     }
 
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]) {
-        add_weighted(lambda, z, signal, d_lambda, |lambda, z| [z - self.member(lambda).mean()]);
+        let last = Last::default();
+        add_weighted(lambda, z, signal, d_lambda, |lambda, z| {
+            [z - last.summed(lambda, |lambda| self.member(lambda)).mean()]
+        });
     }
 
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {
