@@ -223,11 +223,8 @@ fn chunk(
         .enumerate()
         .map(|(i, values)| {
             let mut table = Batch::zeros(values.len(), len);
-            for (v, value) in values.iter().enumerate() {
-                let column = table.column_mut(v);
-                q.likelihood().log_density_of(i, &lambda, &vec![*value; len], column);
-                column.iter_mut().for_each(|p| *p = p.exp());
-            }
+            q.likelihood().log_densities_of(i, &lambda, values, &mut vec![0.0; len], &mut table);
+            table.as_mut_slice().iter_mut().for_each(|p| *p = p.exp());
             table
         })
         .collect();

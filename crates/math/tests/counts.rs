@@ -112,3 +112,40 @@ fn information_past_the_sum_is_that_of_nodes_told_apart() {
         assert!(a.is_finite() && d.is_finite(), "{lambda:?}: {a:e} {d:e}");
     }
 }
+
+/// Catches a table over values that is not the density and the score, value by value.
+#[test]
+fn tables_are_the_densities_and_scores_of_their_values() {
+    let families: [(&dyn Family, Vec<f64>); 4] = [
+        (&ConwayMaxwell::new(12).unwrap(), vec![0.4, 1.1, -0.3, 0.2, -0.5, 0.1]),
+        (&TruncatedPoisson::new(9).unwrap(), vec![0.4, 1.1, -0.3]),
+        (&hyperprior_math::family::Categorical::new(4).unwrap(), vec![0.3, -0.2, 0.5, 1.0, -1.0, 0.2, 0.1, 0.4, -0.6]),
+        (&hyperprior_math::family::Poisson, vec![0.4, 1.1, -0.3]),
+    ];
+    for (family, lambda) in families {
+        let (draws_len, values) = (3, [0.0, 1.0, 3.0, 20.0]);
+        let signal: Vec<f64> = (0..12).map(|i| f64::from(i % 5) - 1.5).collect();
+        let mut z = vec![0.0; draws_len];
+        let mut table = vec![0.0; 12];
+        family.log_densities(&lambda, &values, &mut z, &mut table);
+        let (mut summed, mut expected) = (vec![0.0; lambda.len()], vec![0.0; lambda.len()]);
+        // What lies outside the support has no score.
+        let inside: Vec<f64> = values.into_iter().filter(|v| family.support().contains(*v)).collect();
+        family.scores(&lambda, &inside, &mut z, &signal[..inside.len() * draws_len], &mut summed);
+        for (v, value) in values.into_iter().enumerate() {
+            let column = vec![value; draws_len];
+            let mut density = vec![0.0; draws_len];
+            family.log_density(&lambda, &column, &mut density);
+            for s in 0..draws_len {
+                let found = table[v * draws_len + s];
+                assert!(found == density[s] || (found - density[s]).abs() < 1e-13, "{}: {value}", family.name());
+            }
+            if v < inside.len() {
+                family.score(&lambda, &column, &signal[v * draws_len..(v + 1) * draws_len], &mut expected);
+            }
+        }
+        for (found, expected) in summed.iter().zip(&expected) {
+            assert!((found - expected).abs() < 1e-12, "{}: {found} against {expected}", family.name());
+        }
+    }
+}

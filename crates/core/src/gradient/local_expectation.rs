@@ -88,10 +88,24 @@ fn add_one(
     let mut best = pass.scratch.take(draws_len);
     let mut mean = pass.scratch.take(draws_len);
     best.fill(f64::NEG_INFINITY);
-    for (v, value) in values.iter().enumerate() {
-        z_i.fill(*value);
-        let log_q = probability.column_mut(v);
-        q.likelihood().log_density_of(i, &pass.draws.lambda, &z_i, log_q);
+    // Where the prior is a point, every draw has the same λ: one table serves all, and one score their sum.
+    let alike = q.prior().columns_len() == 0;
+    let lambda_len = if alike { pass.draws.lambda.columns_len() } else { 0 };
+    let mut lambda = pass.scratch.take_batch(lambda_len, 1);
+    let mut one = pass.scratch.take_batch(if alike { values.len() } else { 0 }, 1);
+    if alike {
+        for j in 0..lambda_len {
+            lambda.set(j, 0, pass.draws.lambda.get(j, 0));
+        }
+        q.likelihood().log_densities_of(i, &lambda, values, &mut z_i[..1], &mut one);
+        for v in 0..values.len() {
+            probability.column_mut(v).fill(one.get(v, 0));
+        }
+    } else {
+        q.likelihood().log_densities_of(i, &pass.draws.lambda, values, &mut z_i, &mut probability);
+    }
+    for (v, _) in values.iter().enumerate() {
+        let log_q = probability.column(v);
         let column = signal.column_mut(v);
         for s in 0..draws_len {
             if with_log_q {
@@ -119,17 +133,31 @@ fn add_one(
             }
         }
     }
-    for (v, value) in values.iter().enumerate() {
-        z_i.fill(*value);
+    for (v, _) in values.iter().enumerate() {
         let column = signal.column_mut(v);
         for s in 0..draws_len {
             let p = probability.get(v, s);
             column[s] = if weight[s] == 0.0 || p == 0.0 { 0.0 } else { weight[s] * p * (column[s] - mean[s]) };
         }
-        q.likelihood().score(i, &pass.draws.lambda, &z_i, signal.column(v), &mut pass.d_lambda);
+    }
+    if alike {
+        let mut d_lambda = pass.scratch.take_batch(lambda_len, 1);
+        for v in 0..values.len() {
+            one.set(v, 0, signal.column(v).iter().sum());
+        }
+        q.likelihood().scores(i, &lambda, values, &mut z_i[..1], &one, &mut d_lambda);
+        for j in q.likelihood().lambda_range(i) {
+            pass.d_lambda.column_mut(j)[0] += d_lambda.get(j, 0);
+        }
+        pass.scratch.give_batch(d_lambda);
+    } else {
+        q.likelihood().scores(i, &pass.draws.lambda, values, &mut z_i, signal, &mut pass.d_lambda);
     }
     for buffer in [mean, best, z_i] {
         pass.scratch.give(buffer);
+    }
+    for batch in [one, lambda] {
+        pass.scratch.give_batch(batch);
     }
     pass.scratch.give_batch(probability);
 }

@@ -183,6 +183,20 @@ impl Likelihood for MeanField {
         }
     }
 
+    fn log_densities_of(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], out: &mut Batch) {
+        if let Factor::Family(family) = &self.factors[i] {
+            let columns = out.columns_mut(0..values.len());
+            family.log_densities(lambda.columns(self.lambda_range(i)), values, z_i, columns);
+        }
+    }
+
+    fn scores(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], signal: &Batch, d_lambda: &mut Batch) {
+        if let Factor::Family(family) = &self.factors[i] {
+            let (range, signal) = (self.lambda_range(i), signal.columns(0..values.len()));
+            family.scores(lambda.columns(range.clone()), values, z_i, signal, d_lambda.columns_mut(range));
+        }
+    }
+
     fn window(&self, i: usize, lambda: &Batch) -> Option<(f64, f64)> {
         match &self.factors[i] {
             Factor::Family(family) => family.window(lambda.columns(self.lambda_range(i))),

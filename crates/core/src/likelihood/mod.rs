@@ -58,6 +58,22 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// d_lambda\[λ_i, s\] += signal\[s\] · ∇ log q(z_i | λ_i).
     fn score(&self, i: usize, lambda: &Batch, z_i: &[f64], signal: &[f64], d_lambda: &mut Batch);
 
+    /// out\[v, s\] = log q(z_i = values\[v\] | λ_i), a table; `z_i` is room for a column.
+    fn log_densities_of(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], out: &mut Batch) {
+        for (v, value) in values.iter().enumerate() {
+            z_i.fill(*value);
+            self.log_density_of(i, lambda, z_i, out.column_mut(v));
+        }
+    }
+
+    /// d_lambda\[λ_i, s\] += Σ_v signal\[v, s\] · ∇ log q(z_i = values\[v\] | λ_i).
+    fn scores(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], signal: &Batch, d_lambda: &mut Batch) {
+        for (v, value) in values.iter().enumerate() {
+            z_i.fill(*value);
+            self.score(i, lambda, z_i, signal.column(v), d_lambda);
+        }
+    }
+
     /// The values a sum over z_i needs, for all draws of the batch at once; `None` for continuous latents.
     fn window(&self, i: usize, lambda: &Batch) -> Option<(f64, f64)>;
 

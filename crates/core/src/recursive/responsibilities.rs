@@ -125,20 +125,32 @@ impl Recursive for Responsibilities {
                 *o = j - t;
             }
         }
+        // Every component's point is the same for all draws, so one draw's table serves them.
+        let mut table = scratch.take_batch(components_len * values.len(), 1);
+        let mut one = scratch.take_batch(values.len(), 1);
+        let mut point = scratch.take_batch(at.prior.lambda_len(), 1);
+        for (k, lambda) in points[..components_len].iter().enumerate() {
+            for j in 0..lambda.columns_len() {
+                point.set(j, 0, lambda.get(j, 0));
+            }
+            at.likelihood.log_densities_of(i, &point, values, &mut term[..1], &mut one);
+            for v in 0..values.len() {
+                table.set(v * components_len + k, 0, one.get(v, 0));
+            }
+        }
         let mut moved = scratch.take_batch(components_len + 1, draws_len);
-        let mut z_i = scratch.take(draws_len);
-        for (v, value) in values.iter().enumerate() {
-            z_i.fill(*value);
-            for (k, lambda) in points[..components_len].iter().enumerate() {
-                at.likelihood.log_density_of(i, lambda, &z_i, &mut term);
-                for ((m, o), t) in moved.column_mut(k).iter_mut().zip(others.column(k)).zip(&term) {
-                    *m = o + t;
+        for (v, own) in table.as_slice().chunks_exact(components_len).enumerate() {
+            for (k, own) in own.iter().enumerate() {
+                for (m, o) in moved.column_mut(k).iter_mut().zip(others.column(k)) {
+                    *m = o + own;
                 }
             }
             sum_up(&mut moved, components_len);
             difference(&moved, at.component, components_len, out.column_mut(v));
         }
-        scratch.give(z_i);
+        scratch.give_batch(point);
+        scratch.give_batch(one);
+        scratch.give_batch(table);
         scratch.give_batch(moved);
         scratch.give(term);
         scratch.give_batch(others);

@@ -114,6 +114,39 @@ impl Family for Categorical {
         }
     }
 
+    fn log_densities(&self, lambda: &[f64], values: &[f64], z: &mut [f64], out: &mut [f64]) {
+        let draws_len = z.len();
+        for s in 0..draws_len {
+            let logits = Logits::new(lambda, draws_len, s);
+            let constant = logits.largest + logits.total.ln();
+            for (v, value) in values.iter().enumerate() {
+                let inside = self.support().contains(*value);
+                out[v * draws_len + s] =
+                    if inside { logits.get(*value as usize) - constant } else { f64::NEG_INFINITY };
+            }
+        }
+    }
+
+    fn scores(&self, lambda: &[f64], values: &[f64], z: &mut [f64], signal: &[f64], d_lambda: &mut [f64]) {
+        let draws_len = z.len();
+        for s in 0..draws_len {
+            let mut total = 0.0;
+            for (v, value) in values.iter().enumerate() {
+                let weight = signal[v * draws_len + s];
+                total += weight;
+                if *value >= 1.0 && self.support().contains(*value) {
+                    d_lambda[(*value as usize - 1) * draws_len + s] += weight;
+                }
+            }
+            if total != 0.0 {
+                let logits = Logits::new(lambda, draws_len, s);
+                for k in 1..self.len {
+                    d_lambda[(k - 1) * draws_len + s] -= total * logits.probability(k);
+                }
+            }
+        }
+    }
+
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {
         let draws_len = z.len();
         for (s, (z, rng)) in z.iter_mut().zip(streams).enumerate() {

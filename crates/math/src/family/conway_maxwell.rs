@@ -1,6 +1,9 @@
 //! The Conway–Maxwell–Poisson family on a finite range of counts.
 
-use super::{Family, LOG_LIMIT, Support, add_weighted, cover_windows, map_draws, map_information, sample_draws, shape};
+use super::{
+    Family, LOG_LIMIT, Support, add_weighted, cover_windows, map_draws, map_information, parameters, sample_draws,
+    shape,
+};
 use crate::random::Stream;
 use crate::special::ln_factorial;
 use rand::RngExt;
@@ -254,6 +257,29 @@ impl Family for ConwayMaxwell {
         add_weighted(lambda, z, signal, d_lambda, |lambda, z| {
             last.summed(lambda, |lambda| self.member(lambda)).score(z)
         });
+    }
+
+    fn log_densities(&self, lambda: &[f64], values: &[f64], z: &mut [f64], out: &mut [f64]) {
+        let last = Last::default();
+        for s in 0..z.len() {
+            let summed = last.summed(parameters(lambda, s), |lambda| self.member(lambda));
+            for (v, value) in values.iter().enumerate() {
+                let inside = self.support().contains(*value);
+                out[v * z.len() + s] = if inside { summed.log_density(*value) } else { f64::NEG_INFINITY };
+            }
+        }
+    }
+
+    fn scores(&self, lambda: &[f64], values: &[f64], z: &mut [f64], signal: &[f64], d_lambda: &mut [f64]) {
+        let (draws_len, last) = (z.len(), Last::default());
+        for s in 0..draws_len {
+            let summed = last.summed(parameters(lambda, s), |lambda| self.member(lambda));
+            for (v, value) in values.iter().enumerate().filter(|(v, _)| signal[v * draws_len + s] != 0.0) {
+                for (p, score) in summed.score(*value).into_iter().enumerate() {
+                    d_lambda[p * draws_len + s] += signal[v * draws_len + s] * score;
+                }
+            }
+        }
     }
 
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {

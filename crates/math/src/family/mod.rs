@@ -122,6 +122,23 @@ pub trait Family: std::fmt::Debug + Send + Sync {
     /// d_lambda\[p, s\] += signal\[s\] · ∂ log q(z_s | λ_s) / ∂λ_p: the score, weighted by a learning signal.
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]);
 
+    /// out\[v, s\] = log q(values\[v\] | λ_s): a table over values, for families whose normaliser is dear. `z` is room for a
+    /// column.
+    fn log_densities(&self, lambda: &[f64], values: &[f64], z: &mut [f64], out: &mut [f64]) {
+        for (value, out) in values.iter().zip(out.chunks_exact_mut(z.len())) {
+            z.fill(*value);
+            self.log_density(lambda, z, out);
+        }
+    }
+
+    /// d_lambda\[p, s\] += Σ_v signal\[v, s\] · ∂ log q(values\[v\] | λ_s) / ∂λ_p, likewise.
+    fn scores(&self, lambda: &[f64], values: &[f64], z: &mut [f64], signal: &[f64], d_lambda: &mut [f64]) {
+        for (value, signal) in values.iter().zip(signal.chunks_exact(z.len())) {
+            z.fill(*value);
+            self.score(lambda, z, signal, d_lambda);
+        }
+    }
+
     /// z\[s\] ~ q(· | λ_s), drawn from `streams[s]`.
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]);
 
