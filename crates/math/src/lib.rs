@@ -12,6 +12,7 @@
 //! | [`bijector`] | constrained ↔ real |
 //! | [`flow`] | planar flows, either way round |
 //! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
+//! | [`network`] | fully connected networks |
 //! | [`single`] | single precision, for many small posteriors that have parameters of their own |
 //! | [`scratch`] | a pool of buffers, so that hot loops do not allocate |
 
@@ -21,6 +22,7 @@ pub mod family;
 pub mod flow;
 pub mod linalg;
 pub mod quadrature;
+pub mod network;
 pub mod random;
 pub mod scratch;
 pub mod simd;
