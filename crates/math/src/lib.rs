@@ -10,7 +10,7 @@
 //! | [`random`] | a random stream per (seed, step, datum, draw); quasi-random normals |
 //! | [`family`] | distributions q(z | λ) with unconstrained λ: density, score, sampler, support, pathwise derivative |
 //! | [`bijector`] | constrained ↔ real |
-//! | [`flow`] | planar flows, either way round |
+//! | [`flow`] | planar flows, either way round, and coupling flows |
 //! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
 //! | [`network`] | fully connected networks |
 //! | [`single`] | single precision, for many small posteriors that have parameters of their own |
