@@ -7,7 +7,7 @@ mod support;
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
-use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
+use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
 use hyperprior::{Model, Variational};
@@ -73,6 +73,9 @@ fn all(model: &dyn Model) -> Vec<Variational> {
     let mut all = vec![variational(model, Delta { lambda_len: n }, |_, _| Box::new(SameAsPrior))];
     for space in [Space::Noise, Space::Lambda] {
         all.push(variational(model, PlanarFlow::new(n, 2).unwrap(), inverse_flow(10, space)));
+        for bend in [Bend::Affine, Bend::Spline { bins: 4 }] {
+            all.push(variational(model, CouplingFlow::new(n, 4, 5, bend).unwrap(), inverse_flow(3, space)));
+        }
         all.push(variational(model, gaussian(Covariance::Diagonal), inverse_flow(0, space)));
         all.push(variational(model, gaussian(Covariance::Full), inverse_flow(3, space)));
         all.push(variational(model, mixture(Covariance::Diagonal), inverse_flow(0, space)));

@@ -17,7 +17,9 @@ use hyperprior::{Model, Variational, exact};
 use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::mean::MeanTest;
 use hyperprior_testkit::quadrature::Rule;
-use support::{Law, Small, assert_gradient, coins, every, fixed_noise, numbers, priors, recursives, variational};
+use support::{
+    Law, Small, assert_gradient, coins, every, fixed_noise, moves, numbers, priors, recursives, variational,
+};
 
 const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 
@@ -26,13 +28,13 @@ fn for_all(mut check: impl FnMut(&str, &Variational, &[f64], &[f64])) {
     let model = coins();
     let likelihood = MeanField::for_latents(model.latents()).unwrap();
     for (p, prior) in priors(2).iter().enumerate() {
-        let theta = numbers(prior.parameters_len(), 0.4, 30 + p as u64);
+        let theta = moves(prior.parameters_len(), 0.4, 30 + p as u64);
         for r in 0..recursives(&likelihood, &**prior, &theta).len() {
             let recursive = recursives(&likelihood, &**prior, &theta).swap_remove(r);
             let q = variational(model.latents(), priors(2).swap_remove(p), recursive);
-            // On λ a little narrower than the prior: where r is wider than q(λ), its weights have no variance.
+            // On λ narrower than the prior: where r is wider than q(λ), its weights have no variance.
             let mut phi = vec![0.0; q.phi_len()];
-            q.recursive().initialize(&Start::at(vec![0.0; 2], 0.6), &mut stream(1, 0, 0, 0), &mut phi);
+            q.recursive().initialize(&Start::at(vec![0.0; 2], 0.4), &mut stream(1, 0, 0, 0), &mut phi);
             phi.iter_mut().zip(numbers(q.phi_len(), 0.15, 50 + r as u64)).for_each(|(phi, x)| *phi += x);
             check(&format!("{} × {}", q.prior().name(), q.recursive().name()), &q, &theta, &phi);
         }

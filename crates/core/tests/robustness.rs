@@ -13,7 +13,7 @@ use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Normal, Poisson};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::model::{Latents, Support};
-use hyperprior::prior::{Covariance, Delta, Density, Gaussian, Mixture, PlanarFlow, Prior, Start};
+use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Density, Gaussian, Mixture, PlanarFlow, Prior, Start};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::{Batch, Error, Model, Result, Variational, exact};
 use support::{Law, Small, coins, count, every, fixed_noise, numbers};
@@ -59,6 +59,11 @@ fn parts_without_a_size_are_refused() {
     says(Mixture::new(2, 0, Covariance::Full), &["a mixture prior cannot be built", "0 components", "at least 1"]);
     says(Gaussian::new(0, Covariance::Full), &["a Gaussian prior cannot be built", "no parameters"]);
     says(PlanarFlow::new(0, 2), &["no parameters"]);
+    says(CouplingFlow::new(0, 2, 4, Bend::Affine), &["no parameters"]);
+    says(CouplingFlow::new(3, 2, 0, Bend::Affine), &["a coupling-flow prior", "no hidden numbers", "at least 1"]);
+    for bins in [0, 1] {
+        says(CouplingFlow::new(3, 2, 4, Bend::Spline { bins }), &["fewer than two bins", "at least 2"]);
+    }
     says(Latents::new().vector("z", 0, Support::BINARY), &["latent `z`", "holds nothing"]);
     let shifted = Support::Integers { lower: 1.0, upper: 4.0 };
     says(Factor::for_support(shifted), &["no factor covers the support", "must start at 0"]);
@@ -68,7 +73,8 @@ fn parts_without_a_size_are_refused() {
 #[test]
 fn flows_without_layers_are_what_they_are_built_on() {
     let (flow, diagonal) = (PlanarFlow::new(3, 0).unwrap(), Gaussian::new(3, Covariance::Diagonal).unwrap());
-    assert_eq!(flow.parameters_len(), diagonal.parameters_len());
+    let coupling = CouplingFlow::new(3, 0, 4, Bend::Affine).unwrap();
+    assert_eq!([flow.parameters_len(), coupling.parameters_len()], [diagonal.parameters_len(); 2]);
     let theta = numbers(6, 0.5, 1);
     let eps = Batch::from_columns(numbers(12, 1.0, 2), 4);
     let transform = |prior: &dyn Prior| {
@@ -77,6 +83,7 @@ fn flows_without_layers_are_what_they_are_built_on() {
         (lambda, log_q)
     };
     assert_eq!(transform(&flow), transform(&diagonal));
+    assert_eq!(transform(&coupling), transform(&diagonal));
 
     // An inverse flow whose layers are the identity is the factorised approximation with the same base.
     let model = coins();

@@ -4,7 +4,9 @@
 //! q(z; θ) = ∫ q(λ; θ) Π_i q(z_i | λ_i) dλ.
 
 mod copula;
+mod coupling;
 mod delta;
+mod flow;
 mod gaussian;
 mod levels;
 mod low_rank;
@@ -16,10 +18,13 @@ mod switched;
 mod weights;
 
 pub use copula::{Copula, Marginal, NormalMarginal, SinhArcsinh};
+pub use coupling::CouplingFlow;
 pub use delta::Delta;
+pub use flow::FlowPrior;
 pub use gaussian::{Covariance, Gaussian};
 pub use levels::{GaussianProcessMap, LevelMap, Levels, LinearMap};
 pub use low_rank::LowRank;
+pub use hyperprior_math::flow::Bend;
 pub use mixture::Mixture;
 pub(crate) use noise::{log_bernoulli, log_noise, log_standard_normal, throw_switches};
 pub use planar::PlanarFlow;

@@ -127,6 +127,12 @@ pub fn numbers(len: usize, scale: f64, seed: u64) -> Vec<f64> {
     batch.as_slice().iter().map(|x| scale * x).collect()
 }
 
+/// As [`numbers`], for parameters whose effects add up: where there are more than a dozen each is smaller, so that together they
+/// move λ about as far.
+pub fn moves(len: usize, scale: f64, seed: u64) -> Vec<f64> {
+    numbers(len, scale / (len as f64 / 12.0).sqrt().max(1.0), seed)
+}
+
 /// A few draws of `dimensions` normals with equal weights: noise that is fixed, so that everything after it is exact.
 pub fn fixed_noise(dimensions: usize, draws_len: usize, seed: u64) -> Rule {
     let points = (0..draws_len as u64).map(|s| numbers(dimensions, 1.0, 1000 * seed + s)).collect();

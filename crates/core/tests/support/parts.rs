@@ -5,7 +5,7 @@ use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
 use hyperprior::prior::{
-    Copula, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, PlanarFlow, Points,
+    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, PlanarFlow, Points,
     Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
@@ -30,6 +30,8 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
             Levels::new(Gaussian::new(1, Covariance::Diagonal).unwrap(), GaussianProcessMap::new(n, 1, 3).unwrap())
                 .unwrap(),
         ),
+        Box::new(CouplingFlow::new(n, 2, 3, Bend::Affine).unwrap()),
+        Box::new(CouplingFlow::new(n, 2, 3, Bend::Spline { bins: 4 }).unwrap()),
     ]
 }
 
