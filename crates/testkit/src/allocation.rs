@@ -17,8 +17,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many groups there are to tell apart.
-pub const GROUPS: usize = 16;
+/// How many groups there are to tell apart: more than a test binary makes pools, so that no two share one.
+pub const GROUPS: usize = 1024;
 
 static COUNTS: [AtomicU64; GROUPS] = [const { AtomicU64::new(0) }; GROUPS];
 
