@@ -62,6 +62,20 @@ impl Variational {
         }
         recursive.check(&*prior, &*likelihood)?;
         let covered = of_likelihood - likelihood.point_mass_len();
+        if !prior.has_density() && density(&*likelihood, &*recursive) != Density::Unneeded {
+            let another = "use a Gaussian, a mixture or a flow";
+            let (second, reason) = if covered == 0 {
+                let reason = "point masses alone have the entropy of λ, and this prior has no density";
+                ("the likelihood".to_owned(), format!("{reason}; {another}"))
+            } else if recursive.space() == Space::Lambda {
+                let second = format!("the recursive approximation `{}`", recursive.name());
+                (second, format!("this prior has no density of λ; put the approximation on the noise, or {another}"))
+            } else {
+                let reason = "point masses beside other latents need the density of their λ, and this prior has none";
+                ("the likelihood".to_owned(), format!("{reason}; use a Gaussian or a mixture, or a flow with r on λ"))
+            };
+            return mismatch(format!("the prior `{}`", prior.name()), second, reason);
+        }
         if let Some(made_for) = recursive.made_for() {
             let found = MadeFor::parts(&*prior, &*likelihood);
             if !made_for.fits(found) {
@@ -71,18 +85,6 @@ impl Variational {
                     format!("it was made for {made_for}, they have {found}; build it from them"),
                 );
             }
-        }
-        if !prior.has_density() && (covered == 0 || recursive.space() == Space::Lambda) {
-            let reason = if covered == 0 {
-                "every latent is a point mass, and this prior has no density of its own to give them; use another prior"
-            } else {
-                "this prior has no density of λ to compare r with; use r on the noise"
-            };
-            return mismatch(
-                format!("the prior `{}`", prior.name()),
-                format!("the recursive approximation `{}`", recursive.name()),
-                reason.to_owned(),
-            );
         }
         let mixed = covered > 0 && likelihood.point_mass_len() > 0;
         if mixed && recursive.space() == Space::Noise && !prior.has_leading_density() {
@@ -142,11 +144,7 @@ impl Variational {
 
     /// Which density of λ the bound needs.
     pub fn density(&self) -> Density {
-        match (self.has_recursion(), self.recursive.space(), self.likelihood.point_mass_len()) {
-            (false, _, _) | (true, Space::Lambda, _) => Density::Whole,
-            (true, Space::Noise, 0) => Density::Unneeded,
-            (true, Space::Noise, given) => Density::Leading(given),
-        }
+        density(&*self.likelihood, &*self.recursive)
     }
 
     /// The surroundings of r for component `k`.
@@ -207,5 +205,15 @@ impl Variational {
             }
         }
         Ok(())
+    }
+}
+
+/// Which density of λ the bound needs.
+fn density(likelihood: &dyn Likelihood, recursive: &dyn Recursive) -> Density {
+    let has_recursion = likelihood.lambda_len() > likelihood.point_mass_len();
+    match (has_recursion, recursive.space(), likelihood.point_mass_len()) {
+        (false, _, _) | (true, Space::Lambda, _) => Density::Whole,
+        (true, Space::Noise, 0) => Density::Unneeded,
+        (true, Space::Noise, given) => Density::Leading(given),
     }
 }

@@ -7,7 +7,9 @@ mod support;
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
-use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Gaussian, Mixture, PlanarFlow, Prior};
+use hyperprior::prior::{
+    Bend, CouplingFlow, Covariance, Delta, Gaussian, Mixture, MlpMap, NetworkPrior, PlanarFlow, Prior,
+};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
 use hyperprior::{Model, Variational};
@@ -71,6 +73,8 @@ fn all(model: &dyn Model) -> Vec<Variational> {
     let gaussian = |covariance| Gaussian::new(n, covariance).unwrap();
     let mixture = |covariance| Mixture::new(n, 3, covariance).unwrap();
     let mut all = vec![variational(model, Delta { lambda_len: n }, |_, _| Box::new(SameAsPrior))];
+    let network = NetworkPrior::new(MlpMap::new(n, &[5, 4], n).unwrap()).unwrap();
+    all.push(variational(model, network, inverse_flow(3, Space::Noise)));
     for space in [Space::Noise, Space::Lambda] {
         all.push(variational(model, PlanarFlow::new(n, 2).unwrap(), inverse_flow(10, space)));
         for bend in [Bend::Affine, Bend::Spline { bins: 4 }] {

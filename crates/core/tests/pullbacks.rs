@@ -121,7 +121,10 @@ proptest! {
             let eps = random_batch(prior.noise_len(), 11, seed ^ 1);
             let d_lambda = random_batch(3, 11, seed ^ 2);
             let d_log_q = numbers(11, 1.0, seed ^ 3);
-            let mut densities = vec![Density::Unneeded, Density::Whole];
+            let mut densities = vec![Density::Unneeded];
+            if prior.has_density() {
+                densities.push(Density::Whole);
+            }
             if prior.has_leading_density() {
                 densities.extend([Density::Leading(1), Density::Leading(2)]);
             }

@@ -39,7 +39,8 @@ impl<Sizes: AsRef<[usize]>> Mlp<Sizes> {
         Self { sizes }
     }
 
-    fn sizes(&self) -> &[usize] {
+    /// The sizes it was made with.
+    pub fn sizes(&self) -> &[usize] {
         self.sizes.as_ref()
     }
 

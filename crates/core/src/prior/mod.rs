@@ -12,6 +12,7 @@ mod levels;
 mod low_rank;
 mod mixture;
 mod noise;
+mod network;
 mod planar;
 mod points;
 mod switched;
@@ -27,6 +28,7 @@ pub use low_rank::LowRank;
 pub use hyperprior_math::flow::Bend;
 pub use mixture::Mixture;
 pub(crate) use noise::{log_bernoulli, log_noise, log_standard_normal, throw_switches};
+pub use network::{MlpMap, NetworkPrior, NoiseMap};
 pub use planar::PlanarFlow;
 pub use points::Points;
 pub use switched::Switched;
@@ -149,8 +151,9 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         let _ = (theta, counts, d_theta);
     }
 
-    /// Whether [`Density::Whole`] and [`log_density`](Self::log_density) are available. Without them r must be on the noise,
-    /// and some latent must have randomness of its own.
+    /// Whether λ has a density that the prior knows. One that has none serves wherever [`Density::Unneeded`] is all that the
+    /// bound asks for: with r on the noise, or r = prior, and a family behind every latent. [`log_density`](Self::log_density)
+    /// is then NaN.
     fn has_density(&self) -> bool {
         true
     }
@@ -186,7 +189,7 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// out\[s\] = log q(λ_s; θ) at any λ, components summed out.
+    /// out\[s\] = log q(λ_s; θ) at any λ, components summed out; NaN where there is no density.
     fn log_density(&self, theta: &[f64], lambda: &Batch, out: &mut [f64], scratch: &mut Scratch);
 
     /// The prior's Gaussian components, where that is what it is made of.

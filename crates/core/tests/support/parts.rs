@@ -5,7 +5,7 @@ use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, PlanarFlow, Points,
+    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, MlpMap, NetworkPrior, PlanarFlow, Points,
     Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
@@ -32,6 +32,7 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
         ),
         Box::new(CouplingFlow::new(n, 2, 3, Bend::Affine).unwrap()),
         Box::new(CouplingFlow::new(n, 2, 3, Bend::Spline { bins: 4 }).unwrap()),
+        Box::new(NetworkPrior::new(MlpMap::new(n, &[4], n).unwrap()).unwrap()),
     ]
 }
 
@@ -43,6 +44,9 @@ pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64])
         all.push(frozen(Box::new(Responsibilities)));
     }
     for space in [Space::Noise, Space::Lambda] {
+        if space == Space::Lambda && !prior.has_density() {
+            continue;
+        }
         for layers_len in [0, 3] {
             all.push(Box::new(InverseFlow::new(likelihood, prior.components_len(), layers_len, space)));
         }
