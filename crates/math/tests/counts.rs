@@ -119,8 +119,8 @@ fn tables_are_the_densities_and_scores_of_their_values() {
     let families: [(&dyn Family, Vec<f64>); 4] = [
         (&ConwayMaxwell::new(12).unwrap(), vec![0.4, 1.1, -0.3, 0.2, -0.5, 0.1]),
         (&TruncatedPoisson::new(9).unwrap(), vec![0.4, 1.1, -0.3]),
-        (&hyperprior_math::family::Categorical::new(4).unwrap(), vec![0.3, -0.2, 0.5, 1.0, -1.0, 0.2, 0.1, 0.4, -0.6]),
-        (&hyperprior_math::family::Poisson, vec![0.4, 1.1, -0.3]),
+        (&Categorical::new(4).unwrap(), vec![0.3, -0.2, 0.5, 1.0, -1.0, 0.2, 0.1, 0.4, -0.6]),
+        (&Poisson, vec![0.4, 1.1, -0.3]),
     ];
     for (family, lambda) in families {
         let (draws_len, values) = (3, [0.0, 1.0, 3.0, 20.0]);

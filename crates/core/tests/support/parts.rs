@@ -5,8 +5,8 @@ use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture, MlpMap, NetworkPrior, PlanarFlow, Points,
-    Prior, SinhArcsinh,
+    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture,
+    MlpMap, NetworkPrior, PlanarFlow, Points, Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
     GaussianFit, InverseFlow, Mirror, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
