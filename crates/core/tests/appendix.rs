@@ -19,7 +19,7 @@ use hyperprior::math::family::{Bernoulli, Beta, Family, Gamma, LogNormal, Normal
 use hyperprior::math::scratch::Scratch;
 use hyperprior::math::special::{HALF_LN_2_PI, sigmoid};
 use hyperprior::model::Support;
-use hyperprior::prior::{Covariance, Gaussian};
+use hyperprior::prior::{Covariance, Gaussian, Prior};
 use hyperprior::recursive::{InverseFlow, Space};
 use hyperprior::{Batch, Variational};
 use hyperprior_testkit::finite_difference::{assert_close, gradient};
@@ -120,8 +120,12 @@ fn an_r_on_lambda_that_equals_the_prior_gives_the_conditional_entropy_at_every_d
 fn the_score_of_every_prior_has_mean_zero() {
     let lambda = Rule::line(-16.0, 16.0, 0.0625);
     let places = batch(&lambda.points);
-    for prior in priors(1).iter().filter(|prior| prior.noise_len() > 0) {
-        let theta = numbers(prior.parameters_len(), 0.5, 12);
+    // The rule is exact for smooth densities; a spline's has kinks.
+    let smooth = |prior: &&Box<dyn Prior>| prior.has_density() && !prior.name().contains("spline");
+    for prior in priors(1).iter().filter(smooth).filter(|prior| prior.noise_len() > 0) {
+        // A marginal with heavy tails would leave the line.
+        let size = if prior.name().contains("copula") { 0.1 } else { 0.5 };
+        let theta = numbers(prior.parameters_len(), size, 12);
         let log_density = |theta: &[f64]| {
             let mut out = vec![0.0; lambda.points.len()];
             prior.log_density(theta, &places, &mut out, &mut Scratch::default());

@@ -173,9 +173,9 @@ fn parts_that_need_a_density_are_refused() {
     refused(Variational::new(mixed(), network(2, 2), beside), &["beside other latents", "use a Gaussian or a mixture"]);
     refused(Variational::new(mixed(), network(2, 2), SameAsPrior), &["beside other latents"]);
 
-    // A map that is not square has no inverse flow on its noise, and what would help another prior would not help it.
+    // A map that is not square has no inverse flow on its noise.
     let other_len = Variational::new(coin_field(), network(3, 2), on(Space::Noise));
-    refused(other_len, &["3 noises for 2 parameters", "give it as many noises as parameters", "r = prior"]);
+    refused(other_len, &["3 normals and 0 switches behind 2 parameters", "r = prior", "mirrors its levels"]);
 }
 
 /// Catches a density that looks like one.

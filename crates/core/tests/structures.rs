@@ -287,13 +287,16 @@ fn parts_that_do_not_go_together_are_refused_with_the_reason() {
     assert!(said(Variational::new(coins(), switched, flow.clone())).contains("mirrors its levels"));
     let (switched, _) = two_bits();
     let on_lambda = InverseFlow::factorised(&coins(), 1, Space::Lambda);
-    assert!(said(Variational::new(coins(), switched, on_lambda)).contains("r on the noise"));
+    assert!(said(Variational::new(coins(), switched, on_lambda)).contains("put the approximation on the noise"));
     let gaussian = Gaussian::new(2, Covariance::Full).unwrap();
     assert!(said(Variational::new(coins(), gaussian, Responsibilities)).contains("mixtures of points"));
     let points = Points::new(2, 3).unwrap();
     assert!(said(Variational::new(coins(), points, flow)).contains("a point has no density"));
     let masses = MeanField::new(vec![Factor::PointMass(Bijector::Exp)]).unwrap();
-    assert!(said(Variational::new(masses, Points::new(1, 2).unwrap(), SameAsPrior)).contains("use another prior"));
+    assert!(
+        said(Variational::new(masses, Points::new(1, 2).unwrap(), SameAsPrior))
+            .contains("use a Gaussian, a mixture or a flow")
+    );
     let (switched, _) = two_bits();
     assert!(Switched::new(switched, 1).unwrap_err().to_string().contains("switches already"));
     assert!(Points::new(2, 0).unwrap_err().to_string().contains("at least 1"));

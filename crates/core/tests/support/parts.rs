@@ -22,6 +22,9 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
         Box::new(Mixture::new(n, 2, Covariance::Diagonal).unwrap()),
         Box::new(Mixture::new(n, 2, Covariance::Full).unwrap()),
         Box::new(PlanarFlow::new(n, 2).unwrap()),
+        Box::new(CouplingFlow::new(n, 2, 3, Bend::Affine).unwrap()),
+        Box::new(CouplingFlow::new(n, 2, 3, Bend::Spline { bins: 4 }).unwrap()),
+        Box::new(NetworkPrior::new(MlpMap::new(n, &[4], n).unwrap()).unwrap()),
         Box::new(LowRank::new(n, n.min(2)).unwrap()),
         Box::new(Copula::of(SinhArcsinh, n, n.min(2)).unwrap()),
         Box::new(Points::new(n, 2).unwrap()),
@@ -30,9 +33,6 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
             Levels::new(Gaussian::new(1, Covariance::Diagonal).unwrap(), GaussianProcessMap::new(n, 1, 3).unwrap())
                 .unwrap(),
         ),
-        Box::new(CouplingFlow::new(n, 2, 3, Bend::Affine).unwrap()),
-        Box::new(CouplingFlow::new(n, 2, 3, Bend::Spline { bins: 4 }).unwrap()),
-        Box::new(NetworkPrior::new(MlpMap::new(n, &[4], n).unwrap()).unwrap()),
     ]
 }
 
