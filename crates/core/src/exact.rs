@@ -217,6 +217,9 @@ fn chunk(
     let mut lambda = Batch::zeros(q.prior().lambda_len(), len);
     let mut unused = vec![0.0; len];
     q.prior().transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
+    if !q.likelihood().is_factorised() {
+        return whole_states(q, grid, &lambda, &weights, &mut scratch);
+    }
     let tables: Vec<Batch> = grid
         .values
         .iter()
@@ -247,6 +250,24 @@ fn chunk(
             if *p > 1e-300 {
                 total.iter_mut().zip(&row).for_each(|(t, r)| *t += p * r);
             }
+        }
+    }
+    total
+}
+
+/// Σ_s weights\[s\] q(z | λ_s) for every state, where q is no product of factors.
+fn whole_states(q: &Variational, grid: &Grid, lambda: &Batch, weights: &[f64], scratch: &mut Scratch) -> Vec<f64> {
+    let states = grid.states();
+    let mut same = Batch::zeros(lambda.columns_len(), grid.len());
+    let mut log_q = Batch::zeros(states.columns_len(), grid.len());
+    let mut total = vec![0.0; grid.len()];
+    for (s, weight) in weights.iter().enumerate() {
+        for j in 0..lambda.columns_len() {
+            same.column_mut(j).fill(lambda.get(j, s));
+        }
+        q.likelihood().log_density(&same, &states, &mut log_q, scratch);
+        for (state, total) in total.iter_mut().enumerate() {
+            *total += weight * (0..log_q.columns_len()).map(|i| log_q.get(i, state)).sum::<f64>().exp();
         }
     }
     total

@@ -27,7 +27,7 @@ fn the_score_and_the_path_have_the_documented_means_and_variances() {
     let lambda = Batch::from_columns([vec![mean; draws_len], vec![sd.ln(); draws_len]].concat(), draws_len);
     let z = Batch::from_columns(rule.points.iter().map(|x| mean + sd * x[0]).collect(), draws_len);
     let mut log_q = Batch::zeros(1, draws_len);
-    likelihood.log_density(&lambda, &z, &mut log_q);
+    likelihood.log_density(&lambda, &z, &mut log_q, &mut Scratch::default());
     let log_p = |z: f64| -0.5 * (z - 1.0).powi(2) - 0.918_938_533_204_672_8;
     let signal: Vec<f64> = z.column(0).iter().zip(log_q.column(0)).map(|(z, q)| log_p(*z) - q).collect();
     let mut score = Batch::zeros(2, draws_len);

@@ -27,7 +27,7 @@ impl Pass {
             let first: Stream = self.before_z[s - 1].clone();
             self.before_z[s] = first;
         }
-        q.likelihood().sample(&lambda, &mut self.before_z, &mut self.draws.z);
+        q.likelihood().sample(&lambda, &mut self.before_z, &mut self.draws.z, &mut self.scratch);
         for column in self.draws.z.as_mut_slice().chunks_exact_mut(draws_len) {
             column.iter_mut().skip(1).step_by(2).for_each(|z| *z = 1.0 - *z);
         }

@@ -102,7 +102,7 @@ impl Inner {
         let mut log_r = scratch.take(draws_len);
         self.log_q.reshape(q.likelihood().latents_len(), draws_len);
         q.recursive().forward(at, &self.x, prepared, &mut log_r, &mut self.cache, scratch);
-        q.likelihood().log_density(&self.lambda, z, &mut self.log_q);
+        q.likelihood().log_density(&self.lambda, z, &mut self.log_q, scratch);
         for s in (0..draws_len).filter(|&s| chosen(s)) {
             let log_q: f64 = (0..self.log_q.columns_len()).map(|i| self.log_q.get(i, s)).sum();
             self.log_weight[s] = log_q + log_prior[s] - log_r[s];

@@ -180,6 +180,12 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             };
             let likelihood = variational.likelihood();
             let takes_differences = likelihood.difference_rate(i, &Batch::zeros(likelihood.lambda_len(), 0), &mut []);
+            if !likelihood.is_factorised() {
+                return match settings.estimator {
+                    Estimator::Automatic | Estimator::Score => Ok(Plan::Score),
+                    _ => mismatch("the estimator", "the likelihood", "it is no product of factors; use the score"),
+                };
+            }
             match (settings.estimator, model.conditionals().is_some()) {
                 (Estimator::Score, _) | (Estimator::Automatic, false) => Ok(Plan::Score),
                 (Estimator::Automatic, true) if !splits => Ok(Plan::Score),

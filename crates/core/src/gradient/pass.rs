@@ -83,7 +83,7 @@ impl Pass {
         throw_switches(q.prior(), theta, &mut self.draws.eps, &mut self.scratch);
         self.place(q, theta, k);
         self.draws.z.reshape(q.likelihood().latents_len(), draws_len);
-        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z);
+        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z, &mut self.scratch);
     }
 
     /// The draws of `other` with one column of its noise thrown the other way, λ and z with it; `streams` stand where those of
@@ -102,7 +102,7 @@ impl Pass {
         }
         self.place(q, theta, other.component);
         self.draws.z.reshape(q.likelihood().latents_len(), streams.len());
-        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z);
+        q.likelihood().sample(&self.draws.lambda, streams, &mut self.draws.z, &mut self.scratch);
     }
 
     /// Takes given noise and latents instead of drawing them: for exact checks, where they are enumerated.
@@ -155,7 +155,8 @@ impl Pass {
         } else {
             model.log_joint(&self.draws.z, &mut self.log_p)?;
         }
-        q.likelihood().log_density(&self.draws.lambda, &self.draws.z, &mut self.log_q);
+        let scratch = &mut self.scratch;
+        q.likelihood().log_density(&self.draws.lambda, &self.draws.z, &mut self.log_q, scratch);
         if q.has_recursion() {
             let at = q.surroundings(theta, phi, self.draws.component);
             let x = covered_by(q, &self.draws);

@@ -34,7 +34,8 @@ pub(super) fn add(
     };
     // Where r does not split, everything is in one signal: as r tightens, log p + log r − log q(z | λ) nears a constant and
     // the estimator's variance vanishes, which its parts on their own would not do.
-    let whole = settings.importance > 0 || !q.recursive().is_local();
+    // So it is where the likelihood is no product: a latent's draw moves those that depend on it.
+    let whole = settings.importance > 0 || !q.recursive().is_local() || !q.likelihood().is_factorised();
     let mut signal = pass.scratch.take(draws_len);
     let mut r = pass.scratch.take(draws_len);
     for i in 0..plans.len() {
@@ -60,7 +61,8 @@ pub(super) fn add(
             }
         }
         compare(&mut signal, weight, settings);
-        q.likelihood().score(i, &pass.draws.lambda, pass.draws.z.column(i), &signal, &mut pass.d_lambda);
+        let (lambda, z) = (&pass.draws.lambda, &pass.draws.z);
+        q.likelihood().score_drawn(i, lambda, z, &signal, &mut pass.d_lambda, &mut pass.scratch);
     }
     pass.scratch.give(r);
     pass.scratch.give(signal);

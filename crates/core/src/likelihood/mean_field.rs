@@ -147,7 +147,7 @@ impl Likelihood for MeanField {
         }
     }
 
-    fn sample(&self, lambda: &Batch, streams: &mut [Stream], z: &mut Batch) {
+    fn sample(&self, lambda: &Batch, streams: &mut [Stream], z: &mut Batch, _scratch: &mut Scratch) {
         for (i, factor) in self.factors.iter().enumerate() {
             let lambda = lambda.columns(self.lambda_range(i));
             match factor {
@@ -157,7 +157,7 @@ impl Likelihood for MeanField {
         }
     }
 
-    fn log_density(&self, lambda: &Batch, z: &Batch, out: &mut Batch) {
+    fn log_density(&self, lambda: &Batch, z: &Batch, out: &mut Batch, _scratch: &mut Scratch) {
         for i in 0..self.factors.len() {
             self.log_density_of(i, lambda, z.column(i), out.column_mut(i));
         }

@@ -1,10 +1,13 @@
 //! The variational likelihood q(z | λ): how the latent variables are drawn once their parameters are known.
 //!
-//! `eq:mean-field`: q(z | λ) = Π_i q(z_i | λ_i).
+//! `eq:mean-field`: q(z | λ) = Π_i q(z_i | λ_i). Any other family whose density can be scored serves too; [`Tree`] keeps
+//! dependence within the likelihood itself.
 
 mod mean_field;
+mod tree;
 
 pub use mean_field::{Factor, MeanField};
+pub use tree::Tree;
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::family::Support;
@@ -46,17 +49,38 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// How latent i is differentiated.
     fn kind(&self, i: usize) -> Kind;
 
-    /// z ~ q(· | λ); a point mass is set to T(λ).
-    fn sample(&self, lambda: &Batch, streams: &mut [Stream], z: &mut Batch);
+    /// Whether it is a product of one factor per latent. If not, what is said of one latent alone (its density, score and window
+    /// at other values) is not available, and gradients come from the score of whole draws.
+    fn is_factorised(&self) -> bool {
+        true
+    }
 
-    /// out\[i, s\] = log q(z_i | λ_i); for a point mass −log|dT/dλ|, which turns the density of λ_i into that of z_i.
-    fn log_density(&self, lambda: &Batch, z: &Batch, out: &mut Batch);
+    /// z ~ q(· | λ); a point mass is set to T(λ).
+    fn sample(&self, lambda: &Batch, streams: &mut [Stream], z: &mut Batch, scratch: &mut Scratch);
+
+    /// out\[i, s\] = log q(z_i | λ_i), the latents adding up to log q(z | λ); for a point mass −log|dT/dλ|, which turns the
+    /// density of λ_i into that of z_i.
+    fn log_density(&self, lambda: &Batch, z: &Batch, out: &mut Batch, scratch: &mut Scratch);
 
     /// out\[s\] = log q(z_i | λ_i) for one latent at the given values.
     fn log_density_of(&self, i: usize, lambda: &Batch, z_i: &[f64], out: &mut [f64]);
 
     /// d_lambda\[λ_i, s\] += signal\[s\] · ∇ log q(z_i | λ_i).
     fn score(&self, i: usize, lambda: &Batch, z_i: &[f64], signal: &[f64], d_lambda: &mut Batch);
+
+    /// The same as [`score`](Self::score), at the draws z themselves.
+    fn score_drawn(
+        &self,
+        i: usize,
+        lambda: &Batch,
+        z: &Batch,
+        signal: &[f64],
+        d_lambda: &mut Batch,
+        scratch: &mut Scratch,
+    ) {
+        let _ = scratch;
+        self.score(i, lambda, z.column(i), signal, d_lambda);
+    }
 
     /// out\[v, s\] = log q(z_i = values\[v\] | λ_i), a table; `z_i` is room for a column.
     fn log_densities_of(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], out: &mut Batch) {

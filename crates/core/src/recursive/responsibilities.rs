@@ -70,7 +70,7 @@ impl Recursive for Responsibilities {
         for (k, lambda) in points.iter_mut().enumerate() {
             lambda.reshape(at.prior.lambda_len(), draws_len);
             at.prior.transform(at.theta, k, x, Density::Unneeded, lambda, &mut unused, scratch);
-            at.likelihood.log_density(lambda, z, &mut log_q);
+            at.likelihood.log_density(lambda, z, &mut log_q, scratch);
             let column = joint.column_mut(k);
             column.fill(log_pi[k]);
             for i in 0..log_q.columns_len() {

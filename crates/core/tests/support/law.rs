@@ -42,7 +42,7 @@ impl Law<'_> {
             let mut scratch = Scratch::default();
             prior.transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
             let mut drawn = z.clone();
-            likelihood.sample(&lambda, &mut vec![stream(0, 0, 0, 0); draws_len], &mut drawn);
+            likelihood.sample(&lambda, &mut vec![stream(0, 0, 0, 0); draws_len], &mut drawn, &mut scratch);
             for i in &points {
                 z.column_mut(*i).copy_from_slice(drawn.column(*i));
             }

@@ -116,6 +116,9 @@ impl MixtureGaussian {
                 "it needs a Gaussian or a mixture of Gaussians; use an inverse flow instead",
             ));
         }
+        if !likelihood.is_factorised() {
+            return Err(mismatch("the likelihood".to_owned(), "it is no product of factors; use an inverse flow"));
+        }
         let given = likelihood.point_mass_len();
         if given > 0 && space == Space::Lambda {
             return Err(mismatch("point masses".to_owned(), "write it on the noise instead of on λ"));
