@@ -14,6 +14,7 @@
 //! | the gradients, `eq:score-grad`, `eq:grad-mf`, `eq:first-gradient`, `eq:r-grad` | [`gradient`] |
 //! | RMSProp with Nesterov momentum | [`optimizer`] |
 //! | Algorithm 1 | [`fit`] |
+//! | N data with latents of their own, minibatches, inference networks | [`plate`] |
 //! | a prior and an r for each of many documents | [`many`] |
 
 pub mod bound;
@@ -25,6 +26,7 @@ pub mod likelihood;
 pub mod many;
 pub mod model;
 pub mod optimizer;
+pub mod plate;
 pub mod prior;
 pub mod recursive;
 pub mod targets;

@@ -121,8 +121,8 @@ fn the_score_of_every_prior_has_mean_zero() {
     let lambda = Rule::line(-16.0, 16.0, 0.0625);
     let places = batch(&lambda.points);
     // The rule is exact for smooth densities; a spline's has kinks.
-    let smooth = |prior: &&Box<dyn Prior>| prior.has_density() && !prior.name().contains("spline");
-    for prior in priors(1).iter().filter(smooth).filter(|prior| prior.noise_len() > 0) {
+    let is_smooth = |prior: &dyn Prior| prior.has_density() && !prior.name().contains("spline");
+    for prior in priors(1).iter().filter(|prior| prior.noise_len() > 0 && is_smooth(&***prior)) {
         // A marginal with heavy tails would leave the line.
         let size = if prior.name().contains("copula") { 0.1 } else { 0.5 };
         let theta = numbers(prior.parameters_len(), size, 12);
