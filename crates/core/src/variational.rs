@@ -1,10 +1,11 @@
 //! The variational model: a likelihood, a prior and a recursive approximation that fit together.
 
 use crate::error::{Error, Result};
-use crate::likelihood::Likelihood;
-use crate::model::Model;
-use crate::prior::{Density, Prior};
-use crate::recursive::{MadeFor, Recursive, SameAsPrior, Space, Surroundings};
+use crate::likelihood::{Factor, Likelihood, MeanField};
+use crate::model::{Latents, Model, Support};
+use crate::prior::{Covariance, Density, Mixture, Points, Prior};
+use crate::recursive::{InverseFlow, MadeFor, Recursive, Responsibilities, SameAsPrior, Space, Surroundings};
+use hyperprior_math::family::{Binomial, BinomialError, Family, Mixed, MixedError, Poisson};
 use std::sync::Arc;
 
 /// The triple (q(z | λ), q(λ; θ), r(λ | z; φ)): every method is a point of this product.
@@ -95,6 +96,46 @@ impl Variational {
             );
         }
         Ok(Self { likelihood, prior, recursive })
+    }
+
+    /// A mixture of `components_len` members, each independent over the latents, in the form that needs the least guessing.
+    ///
+    /// - All latents discrete: λ is summed out. Counts get Poissons mixed over Gaussian log rates ([`Mixed`], by quadrature), other
+    ///   ranges any distribution that they can have; q(z) is a finite sum and the bound is exact.
+    /// - All continuous: a mixture of Gaussians over point masses, whose density is known, so the bound is exact too.
+    /// - Both: a mixture of Gaussians over all parameters, with a learned r for the discrete ones.
+    ///
+    /// ```
+    /// use hyperprior::{Variational, model::{Latents, Support}};
+    /// let counts = Latents::new().vector("z", 2, Support::Counts)?;
+    /// assert_eq!(Variational::mixture(&counts, 3)?.recursive().name(), "responsibilities");
+    /// # Ok::<(), hyperprior::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::EmptyModel`], or [`Error::BadPart`] for a support that no factor covers or no components.
+    pub fn mixture(latents: &Latents, components_len: usize) -> Result<Self> {
+        let is_discrete = |i: usize| latents.support(i).is_discrete();
+        if (0..latents.len()).all(is_discrete) {
+            let factor = |i: usize| match latents.support(i) {
+                Support::Counts => mixed(Poisson),
+                Support::Integers { lower: 0.0, upper } if upper >= 64.0 => {
+                    let bad = |e: BinomialError| Error::BadPart { part: "a mixture".to_owned(), reason: e.to_string() };
+                    mixed(Binomial::new(upper as u64).map_err(bad)?)
+                }
+                support => Factor::for_support(support),
+            };
+            let likelihood = MeanField::new((0..latents.len()).map(factor).collect::<Result<_>>()?)?;
+            let prior = Points::new(likelihood.lambda_len(), components_len)?;
+            return Self::new(likelihood, prior, Responsibilities);
+        }
+        let likelihood = MeanField::for_latents(latents)?;
+        let prior = Mixture::new(likelihood.lambda_len(), components_len, Covariance::Diagonal)?;
+        if likelihood.lambda_len() == likelihood.point_mass_len() {
+            return Self::new(likelihood, prior, SameAsPrior);
+        }
+        let recursive = InverseFlow::factorised(&likelihood, components_len, Space::Noise);
+        Self::new(likelihood, prior, recursive)
     }
 
     /// Mean-field: a point λ, nothing to recurse on.
@@ -206,6 +247,15 @@ impl Variational {
         }
         Ok(())
     }
+}
+
+/// How many nodes a Gaussian prior on a factor's parameter is summed over.
+const NODES: usize = 15;
+
+/// A factor whose parameter has a Gaussian prior, summed out.
+fn mixed<F: Family + 'static>(family: F) -> Result<Factor> {
+    let bad = |e: MixedError| Error::BadPart { part: "a mixture".to_owned(), reason: e.to_string() };
+    Ok(Factor::Family(Box::new(Mixed::new(family, NODES).map_err(bad)?)))
 }
 
 /// Which density of λ the bound needs.

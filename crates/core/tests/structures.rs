@@ -12,12 +12,13 @@ use hyperprior::math::family::Bernoulli;
 use hyperprior::math::random::{standard_normals, stream};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::math::special::sigmoid;
+use hyperprior::model::{Latents, Support};
 use hyperprior::prior::{
     Copula, Covariance, Delta, Density, Gaussian, GaussianProcessMap, LevelMap, LinearMap, LowRank, NormalMarginal,
     Points, Prior, SinhArcsinh, Switched,
 };
 use hyperprior::recursive::{InverseFlow, Mirror, Recursive, Responsibilities, SameAsPrior, Space};
-use hyperprior::{Batch, Variational};
+use hyperprior::{Batch, Model, Variational};
 use hyperprior_testkit::enumerate::product;
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::mean::assert_mean;
@@ -104,11 +105,10 @@ fn a_copula_of_normals_is_a_gaussian() {
 /// log p + log|dz/dλ| − log q(λ), with no r.
 #[test]
 fn with_point_masses_q_of_z_is_the_copulas_density() {
-    let model = support::Small::new(&[hyperprior::model::Support::Positive; 2], |z| -z[0] - 0.5 * z[1] * z[0])
-        .with_gradient(|z, d| {
-            d[0] = -1.0 - 0.5 * z[1];
-            d[1] = -0.5 * z[0];
-        });
+    let model = support::Small::new(&[Support::Positive; 2], |z| -z[0] - 0.5 * z[1] * z[0]).with_gradient(|z, d| {
+        d[0] = -1.0 - 0.5 * z[1];
+        d[1] = -0.5 * z[0];
+    });
     let factors = || vec![Factor::PointMass(Bijector::Exp), Factor::PointMass(Bijector::Exp)];
     let prior = Copula::of(SinhArcsinh, 2, 1).unwrap();
     let theta = numbers(prior.parameters_len(), 0.5, 3);
@@ -303,4 +303,42 @@ fn parts_that_do_not_go_together_are_refused_with_the_reason() {
     assert!(LowRank::new(2, 3).unwrap_err().to_string().contains("rank 3"));
     assert!(Copula::of(NormalMarginal, 2, 3).unwrap_err().to_string().contains("rank 3"));
     assert!(GaussianProcessMap::new(2, 1, 0).unwrap_err().to_string().contains("at least 1"));
+}
+
+/// Catches a mixture in a form that asks for a guess it could do without: discrete latents summed out, continuous ones by their
+/// own density, and r only where both meet.
+#[test]
+fn a_mixture_takes_the_form_that_needs_the_least_guessing() {
+    let form = |latents: &Latents| {
+        let q = Variational::mixture(latents, 3).unwrap();
+        (q.prior().name(), q.recursive().name(), q.density())
+    };
+    let counts = || Latents::new().vector("z", 2, Support::Counts).unwrap();
+    assert_eq!(form(&counts()), ("mixture of 3 points".to_owned(), "responsibilities".to_owned(), Density::Unneeded));
+    let reals = Latents::new().vector("x", 2, Support::Real).unwrap();
+    assert_eq!(form(&reals), ("mixture of 3 gaussians (diagonal)".to_owned(), "prior".to_owned(), Density::Whole));
+    let both = counts().scalar("x", Support::Real).unwrap();
+    assert_eq!(form(&both).1, "factorised");
+    assert!(Variational::mixture(&counts(), 0).unwrap_err().to_string().contains("at least 1"));
+    assert!(Variational::mixture(&Latents::new(), 2).is_err());
+}
+
+/// Catches a sum over the Gaussian that is not the integral over it: a mixture of diagonal Gaussians with its λ summed out is the
+/// same q(z) as the one whose λ are drawn.
+#[test]
+fn a_mixture_with_its_parameters_summed_out_is_the_one_with_them_drawn() {
+    let model = support::count();
+    let posterior = exact::posterior(&model, 60).unwrap();
+    let summed = Variational::mixture(model.latents(), 2).unwrap();
+    let drawn = {
+        let prior = hyperprior::prior::Mixture::new(1, 2, Covariance::Diagonal).unwrap();
+        Variational::new(MeanField::for_latents(model.latents()).unwrap(), prior, SameAsPrior).unwrap()
+    };
+    // Both are laid out as logits of the weights, then (μ, ln σ) of each component.
+    let theta = [0.3, -0.3, 0.4, -0.7, 1.5, -1.2];
+    let by_sum = exact::marginal(&summed, &theta, &posterior, 1);
+    let by_nodes = exact::marginal(&drawn, &theta, &posterior, 1);
+    for (sum, nodes) in by_sum.probability.iter().zip(&by_nodes.probability) {
+        assert!((sum - nodes).abs() < 2e-4, "{sum} against {nodes}");
+    }
 }
