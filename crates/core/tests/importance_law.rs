@@ -11,7 +11,7 @@ use hyperprior::math::family::Bernoulli;
 use hyperprior::math::special::log_sum_exp;
 use hyperprior::model::Support;
 use hyperprior::prior::{Covariance, Gaussian, Mixture, Prior};
-use hyperprior::recursive::{InverseFlow, Space};
+use hyperprior::recursive::{InverseFlow, SameAsPrior, Space};
 use hyperprior::{Variational, bound};
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::mean::{MeanTest, assert_mean};
@@ -39,6 +39,13 @@ fn mixture() -> (Variational, Vec<f64>, Vec<f64>) {
     let theta = vec![0.2, -0.3, 1.2, 0.1, -0.9, 0.4];
     let phi = vec![0.3, -0.4, -0.1, 0.2, -0.3, 0.5, 0.1, -0.2, 0.4, -0.6, -0.1, 0.7];
     (variational(Mixture::new(1, 2, Covariance::Diagonal).unwrap()), theta, phi)
+}
+
+/// Semi-implicit inference (Yin and Zhou, 2018): the fresh λ's come from the prior itself.
+fn semi_implicit() -> (Variational, Vec<f64>, Vec<f64>) {
+    let prior = Gaussian::new(1, Covariance::Diagonal).unwrap();
+    let q = Variational::new(MeanField::of(Bernoulli, 1).unwrap(), prior, SameAsPrior).unwrap();
+    (q, vec![0.4, 0.6], vec![])
 }
 
 fn settings(importance: usize) -> GradientSettings {
@@ -124,7 +131,14 @@ fn gradient(law: &Law, theta: &[f64], phi: &[f64], samples: usize) -> (Vec<f64>,
 #[test]
 fn the_gradient_of_the_importance_weighted_bound_is_the_scores_alone() {
     let model = coin();
-    for ((q, theta, phi), samples, step) in [(gaussian(), 1, 0.3), (gaussian(), 2, 0.45), (mixture(), 1, 0.3)] {
+    let cases = [
+        (gaussian(), 1, 0.3),
+        (gaussian(), 2, 0.45),
+        (mixture(), 1, 0.3),
+        (semi_implicit(), 1, 0.3),
+        (semi_implicit(), 2, 0.45),
+    ];
+    for ((q, theta, phi), samples, step) in cases {
         let law = law(&model, &q, step);
         let (d_theta, _) = gradient(&law, &theta, &phi, samples);
         let numeric = finite_difference::gradient(|theta| value(&law, theta, &phi, samples), &theta, 1e-2);
