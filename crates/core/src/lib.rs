@@ -47,4 +47,6 @@ mod samples {
     mod your_own_model {}
     #[doc = include_str!("../../../book/src/composing.md")]
     mod composing {}
+    #[doc = include_str!("../../../book/src/plates.md")]
+    mod plates {}
 }

@@ -8,9 +8,12 @@ use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
 use hyperprior::prior::{
-    Bend, CouplingFlow, Covariance, Delta, Gaussian, Mixture, MlpMap, NetworkPrior, PlanarFlow, Prior,
+    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture,
+    MlpMap, NetworkPrior, PlanarFlow, Points, Prior, SinhArcsinh, Switched,
 };
-use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use hyperprior::recursive::{
+    GaussianFit, InverseFlow, Mirror, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+};
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
 use hyperprior::{Model, Variational};
 use hyperprior_testkit::allocation::{self, Counting};
@@ -75,7 +78,18 @@ fn all(model: &dyn Model) -> Vec<Variational> {
     let mut all = vec![variational(model, Delta { lambda_len: n }, |_, _| Box::new(SameAsPrior))];
     let network = NetworkPrior::new(MlpMap::new(n, &[5, 4], n).unwrap()).unwrap();
     all.push(variational(model, network, inverse_flow(3, Space::Noise)));
+    let mirror =
+        |likelihood: &MeanField, prior: &dyn Prior| -> Box<dyn Recursive> { Box::new(Mirror::new(likelihood, prior)) };
+    all.push(variational(model, Points::new(n, 3).unwrap(), |_, _| Box::new(Responsibilities)));
+    all.push(variational(model, Switched::new(Delta { lambda_len: n }, 2).unwrap(), mirror));
+    all.push(variational(model, Switched::new(gaussian(Covariance::Diagonal), 2).unwrap(), mirror));
+    let upper = || Gaussian::new(1, Covariance::Diagonal).unwrap();
+    all.push(variational(model, Levels::new(upper(), LinearMap::new(n, 1)).unwrap(), mirror));
+    let process = GaussianProcessMap::new(n, 1, 4).unwrap();
+    all.push(variational(model, Levels::new(upper(), process).unwrap(), mirror));
     for space in [Space::Noise, Space::Lambda] {
+        all.push(variational(model, LowRank::new(n, 2).unwrap(), inverse_flow(3, space)));
+        all.push(variational(model, Copula::of(SinhArcsinh, n, 2).unwrap(), inverse_flow(3, space)));
         all.push(variational(model, PlanarFlow::new(n, 2).unwrap(), inverse_flow(10, space)));
         for bend in [Bend::Affine, Bend::Spline { bins: 4 }] {
             all.push(variational(model, CouplingFlow::new(n, 4, 5, bend).unwrap(), inverse_flow(3, space)));
