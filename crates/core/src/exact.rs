@@ -11,6 +11,7 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::random::quasi_normals;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
+use hyperprior_math::vector::add_scaled;
 use rayon::prelude::*;
 
 /// Every combination of the latents' values, the last latent fastest.
@@ -231,28 +232,59 @@ fn chunk(
             table
         })
         .collect();
+    // The latents in two halves: a state's probability is the product of its halves', and a row of later halves is added at once.
+    let (earlier, later) = tables.split_at(halves(&tables));
     let mut total = vec![0.0; grid.len()];
-    let (mut product, mut next) = (Vec::new(), Vec::new());
-    for s in 0..len {
-        product.clear();
-        product.push(weights[s]);
-        let (last, others) = tables.split_last().expect("a model has latents");
-        for table in others {
-            next.clear();
-            for p in &product {
-                next.extend((0..table.columns_len()).map(|v| p * table.get(v, s)));
-            }
-            std::mem::swap(&mut product, &mut next);
+    let (mut first, mut second) = (vec![Vec::new(); TOGETHER], vec![Vec::new(); TOGETHER]);
+    for from in (0..len).step_by(TOGETHER) {
+        let together = TOGETHER.min(len - from);
+        for s in 0..together {
+            products(earlier, from + s, weights[from + s], &mut first[s]);
+            products(later, from + s, 1.0, &mut second[s]);
         }
-        let row: Vec<f64> = (0..last.columns_len()).map(|v| last.get(v, s)).collect();
-        for (total, p) in total.chunks_exact_mut(row.len()).zip(&product) {
-            // Most of a grid of counts has no probability worth adding.
-            if *p > 1e-300 {
-                total.iter_mut().zip(&row).for_each(|(t, r)| *t += p * r);
+        for (row, total) in total.chunks_exact_mut(second[0].len()).enumerate() {
+            for s in 0..together {
+                // Most of a grid of counts has no probability worth adding.
+                if first[s][row] > 1e-300 {
+                    add_scaled(first[s][row], &second[s], total);
+                }
             }
         }
     }
     total
+}
+
+/// How many nodes are added to a row of states while it is at hand.
+const TOGETHER: usize = 8;
+
+/// Where to cut the latents so that the later ones have about the root of all states.
+fn halves(tables: &[Batch]) -> usize {
+    let root = tables.iter().map(|t| t.columns_len() as f64).product::<f64>().sqrt();
+    let mut states = 1.0;
+    for (i, table) in tables.iter().enumerate().rev() {
+        states *= table.columns_len() as f64;
+        if states >= root {
+            return i;
+        }
+    }
+    0
+}
+
+/// out ← weight · Π of every combination of the tables' entries for draw `s`, the last table fastest.
+fn products(tables: &[Batch], s: usize, weight: f64, out: &mut Vec<f64>) {
+    out.clear();
+    out.push(weight);
+    for table in tables {
+        let len = out.len();
+        out.resize(len * table.columns_len(), 0.0);
+        // From the back, so that what is read has not been written over.
+        for i in (0..len).rev() {
+            let p = out[i];
+            for v in (0..table.columns_len()).rev() {
+                out[i * table.columns_len() + v] = p * table.get(v, s);
+            }
+        }
+    }
 }
 
 /// Σ_s weights\[s\] q(z | λ_s) for every state, where q is no product of factors.
