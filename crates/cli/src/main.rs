@@ -1,14 +1,21 @@
 //! The hyperprior command: from a probabilistic model to a posterior that keeps its dependence.
 
 mod command;
+mod compare;
 mod error;
 mod figure;
+mod memory;
+mod parts;
 mod progress;
 mod study;
 mod table;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
+
+/// Counts the memory that fits take.
+#[global_allocator]
+static ALLOCATOR: memory::Counting = memory::Counting;
 
 /// Posteriors over discrete and continuous hidden variables that keep the dependence between them.
 #[derive(Debug, Parser)]
@@ -26,6 +33,7 @@ Examples:
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
+  hyperprior compare ising-grid-4x4            every method on one posterior
 
 Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
 
@@ -35,6 +43,8 @@ enum Command {
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
     Reproduce(command::reproduce::Reproduce),
+    /// Fit every method that applies to a target, and hold them beside each other
+    Compare(command::compare::Compare),
 }
 
 fn main() -> ExitCode {
@@ -68,5 +78,6 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
     match cli.command {
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
+        Command::Compare(compare) => compare.run(),
     }
 }

@@ -32,6 +32,7 @@ pub struct Bar {
     label: String,
     stop: StopFlag,
     smooth: Option<f64>,
+    steps_taken: u64,
 }
 
 impl Bar {
@@ -42,7 +43,12 @@ impl Bar {
         let style = ProgressStyle::with_template("{msg:48} {wide_bar:.cyan} {pos:>5}/{len} {per_sec} left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(label.to_owned());
-        Self { bar, label: label.to_owned(), stop: stop.clone(), smooth: None }
+        Self { bar, label: label.to_owned(), stop: stop.clone(), smooth: None, steps_taken: 0 }
+    }
+
+    /// How many steps it has seen, those of the starts among them.
+    pub fn steps_taken(&self) -> u64 {
+        self.steps_taken
     }
 
     /// Takes the bar away.
@@ -53,6 +59,7 @@ impl Bar {
 
 impl Observer for Bar {
     fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.steps_taken += 1;
         let elbo = progress.estimate.elbo;
         let smooth = self.smooth.map_or(elbo, |s| s + 0.02 * (elbo - s));
         self.smooth = Some(smooth);

@@ -1,4 +1,5 @@
 //! The subcommands.
 
+pub mod compare;
 pub mod demo;
 pub mod reproduce;

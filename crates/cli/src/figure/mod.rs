@@ -1,9 +1,10 @@
-//! Pictures of a fit: heat maps and scatter plots as SVG text, and the same text rasterised to PNG.
+//! Pictures of a fit: heat maps, scatter plots and bars as SVG text, and the same text rasterised to PNG.
 //!
-//! A picture is a plain struct ([`Heatmap`], [`Scatter`]) whose `svg()` returns the document; [`write()`] puts it on
+//! A picture is a plain struct ([`Heatmap`], [`Scatter`], [`Bars`]) whose `svg()` returns the document; [`write()`] puts it on
 //! disk. No picture can fail to draw: a value that is not a number is drawn as missing, and said so in the caption.
 
 mod axis;
+mod bars;
 mod colour;
 mod colour_bar;
 mod file;
@@ -18,6 +19,7 @@ mod text;
 mod tests;
 
 pub use axis::Axis;
+pub use bars::{Bar, Bars, Strength};
 pub use colour::Palette;
 pub use file::{FigureError, write};
 pub use heatmap::{Heatmap, Origin, Panel};

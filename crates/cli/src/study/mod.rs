@@ -4,9 +4,10 @@ mod method;
 pub mod pictures;
 mod run;
 
-pub use method::{Method, PriorChoice, RecursiveChoice};
-pub use run::{Outcome, Row, run};
+pub use method::{Method, settings};
+pub use run::{BOUND_DRAWS, BOUND_SAMPLES, LARGEST_COUNT, Outcome, Row, run};
 
+use crate::parts::{Parts, PriorChoice, RecursiveChoice};
 use clap::ValueEnum;
 use hyperprior::Model;
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
@@ -82,7 +83,7 @@ impl Target {
     pub fn methods(self) -> Vec<Method> {
         use PriorChoice::{Delta, Gaussian, Mixture};
         use RecursiveChoice::{Factorised, InverseFlow, MixtureEp, MixtureLaplace, Prior};
-        let method = |prior, recursive| Method { prior, recursive };
+        let method = |prior, recursive| Method { parts: Parts::new(prior, recursive) };
         let mean_field = method(Delta, Prior);
         match self {
             // More components than modes: one that starts between two modes costs nothing then.

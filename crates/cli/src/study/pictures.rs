@@ -1,8 +1,9 @@
 //! The pictures of a study: the true posterior beside each approximation, and the paper's illustration of the idea.
 
-use super::{Outcome, PriorChoice, Target};
+use super::{Outcome, Target};
 use crate::error::CliError;
 use crate::figure::{self, Axis, Group, Heatmap, Origin, Palette, Panel, Point, Scatter, ScatterPanel};
+use crate::parts::PriorChoice;
 use hyperprior::exact::Posterior;
 use hyperprior::math::batch::Batch;
 use hyperprior::math::family::{Family, Gamma};
@@ -70,7 +71,7 @@ fn caption(target: Target) -> &'static str {
 }
 
 fn title(outcome: &Outcome) -> String {
-    match outcome.method.prior {
+    match outcome.method.parts.prior {
         PriorChoice::Delta => "Mean-field".to_owned(),
         _ => format!("HVM, r: {}", outcome.row.recursive),
     }

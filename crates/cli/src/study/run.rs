@@ -1,7 +1,8 @@
 //! Runs the methods of a study and takes their figures.
 
-use super::{Method, PriorChoice, Target};
+use super::{Method, Target};
 use crate::error::CliError;
+use crate::parts::PriorChoice;
 use crate::progress::{Bar, StopFlag};
 use hyperprior::bound::BoundSettings;
 use hyperprior::exact::{self, Marginal, Posterior};
@@ -51,10 +52,11 @@ pub struct Outcome {
 }
 
 /// Counts are enumerated up to this.
-const LARGEST_COUNT: u32 = 127;
-/// Draws per component for the bounds, and λ's per draw for the upper one.
-const BOUND_DRAWS: usize = 8192;
-const BOUND_SAMPLES: usize = 16;
+pub const LARGEST_COUNT: u32 = 127;
+/// Draws per component for the bounds.
+pub const BOUND_DRAWS: usize = 8192;
+/// λ's per draw for the upper bound.
+pub const BOUND_SAMPLES: usize = 16;
 
 /// Runs every method on a target, `each` being shown the outcomes as they come.
 pub fn run(
@@ -68,8 +70,8 @@ pub fn run(
     let posterior = exact::posterior(&*model, LARGEST_COUNT)?;
     let mut outcomes = Vec::new();
     for method in target.methods() {
-        let q = method.build(&*model)?;
-        let label = match method.prior {
+        let q = method.parts.build(&*model)?;
+        let label = match method.parts.prior {
             PriorChoice::Delta => format!("{} · {}", target.name(), method.name()),
             _ => format!("{} · {} · {}", target.name(), method.name(), method.recursive_name()),
         };

@@ -1,0 +1,172 @@
+//! `hyperprior compare`: the paper's first table, every method on one target.
+
+use crate::compare::{self, Comparison, Method, Outcome, Row, Target};
+use crate::error::CliError;
+use crate::memory;
+use crate::progress::StopFlag;
+use crate::{study, table};
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+
+/// Fit every method that applies to a target, and hold them beside each other.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Every method is a point of one product: a likelihood q(z | λ), a prior q(λ; θ), a recursive approximation r(λ | z; φ). KL is
+exact where z can be enumerated, and −ELBO where the target is normalised and no r is needed.
+
+Examples:
+  hyperprior compare correlated-poisson-c
+  hyperprior compare ising-grid-4x4 --coupling 0.3 --methods bbvi,hvm-gaussian
+  hyperprior compare banana --json --no-pictures > banana.json")]
+pub struct Compare {
+    /// Which posterior
+    #[arg(value_enum)]
+    target: Target,
+    /// Some methods instead of all, by name, separated by commas
+    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
+    methods: Vec<Method>,
+    /// How strongly neighbouring spins are coupled, on ising-ring-8 and ising-grid-4x4
+    #[arg(long, value_name = "J", allow_negative_numbers = true)]
+    coupling: Option<f64>,
+    /// Integrate q(z) over λ where z has at most this many states; beyond, a row with a continuous λ has no exact KL
+    #[arg(long, value_name = "N", default_value_t = 1 << 16)]
+    states_max: usize,
+    /// The random seed
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where the picture goes
+    #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]
+    out: PathBuf,
+    /// Draw no picture
+    #[arg(long)]
+    no_pictures: bool,
+    /// Print JSON on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No progress bar, no messages
+    #[arg(long)]
+    quiet: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Report<'a> {
+    target: String,
+    seed: u64,
+    rows: Vec<&'a Row>,
+}
+
+impl Compare {
+    /// Runs it.
+    pub fn run(self) -> Result<(), CliError> {
+        let mut methods =
+            if self.methods.is_empty() { Method::value_variants().to_vec() } else { self.methods.clone() };
+        let mut seen = Vec::new();
+        methods.retain(|method| !seen.contains(method) && (seen.push(*method), true).1);
+        let comparison = Comparison {
+            target: self.target,
+            coupling: self.target.coupling(self.coupling)?,
+            methods,
+            seed: self.seed,
+            states_max: self.states_max,
+        };
+        let stop = StopFlag::on_signals();
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let result = compare::run(&comparison, self.quiet, &stop, |outcome| {
+            outcomes.push(outcome);
+            Ok(())
+        });
+        // What was computed is shown even where the rest was not.
+        if self.json {
+            self.print_json(&outcomes)?;
+        } else {
+            print_table(&comparison, &outcomes)?;
+        }
+        result?;
+        if !self.no_pictures {
+            let written = compare::picture::draw(&comparison, &outcomes, &self.out)?;
+            if !self.quiet {
+                eprintln!("{}", study::pictures::announce(&written));
+            }
+        }
+        Ok(())
+    }
+
+    fn print_json(&self, outcomes: &[Outcome]) -> Result<(), CliError> {
+        let rows = outcomes.iter().map(|o| &o.row).collect();
+        let report = Report { target: self.target.name(), seed: self.seed, rows };
+        let mut out = std::io::stdout().lock();
+        serde_json::to_writer(&mut out, &report)?;
+        Ok(writeln!(out)?)
+    }
+}
+
+/// The table on standard output, with what has to be said about its rows below.
+fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliError> {
+    let header =
+        ["method", "prior", "r", "KL", "ELBO ≥", "exact ELBO", "ELBO ≤", "ms/step", "memory", "parameters", "gradient"];
+    let (rows, others): (Vec<&Outcome>, Vec<&Outcome>) = outcomes.iter().partition(|o| o.row.applies);
+    let cells: Vec<Vec<String>> = rows.iter().map(|o| cells(&o.row)).collect();
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "{} — {}\n", comparison.target.name(), comparison.target.describe(comparison.coupling))?;
+    if !cells.is_empty() {
+        writeln!(out, "{}", table::render(&header, &cells))?;
+    }
+    for outcome in &others {
+        let reason = outcome.row.reason.as_deref().unwrap_or_default();
+        writeln!(out, "{}", dim(&format!("{} does not apply: {reason}", outcome.row.method)))?;
+    }
+    for outcome in &rows {
+        if let Some((least, most)) = outcome.kl_between {
+            let method = &outcome.row.method;
+            writeln!(
+                out,
+                "{method}: KL between {:.4} and {most:.4}, by the bounds and the exact evidence",
+                least.max(0.0)
+            )?;
+        }
+        if let Some(mass) = outcome.mass.filter(|mass| (mass - 1.0).abs() > 1e-6) {
+            let method = &outcome.row.method;
+            writeln!(out, "{method}: the grid holds {mass:.6} of its probability, so its KL is not exact")?;
+        }
+    }
+    Ok(if rows.len() < outcomes.len() { writeln!(out)? } else { () })
+}
+
+fn cells(row: &Row) -> Vec<String> {
+    let unknown = || "–".to_owned();
+    let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
+    let number = |value: Option<f64>, digits: usize| value.map_or_else(unknown, |v| format!("{v:.digits$}"));
+    let estimate = |value: Option<f64>, error: Option<f64>| match (value, error) {
+        (Some(value), Some(error)) => format!("{value:.4} ± {error:.4}"),
+        _ => unknown(),
+    };
+    // Without enumeration the KL is as uncertain as the bound that it is taken from.
+    let kl = match (row.kl, row.elbo_exact) {
+        (Some(_), None) => estimate(row.kl, row.elbo_standard_error),
+        (kl, _) => number(kl, 5),
+    };
+    vec![
+        row.method.clone(),
+        text(&row.prior),
+        text(&row.recursive),
+        kl,
+        estimate(row.elbo, row.elbo_standard_error),
+        number(row.elbo_exact, 4),
+        estimate(row.elbo_upper, row.elbo_upper_standard_error),
+        number(row.seconds_per_step.map(|s| 1e3 * s), 3),
+        row.peak_bytes.map_or_else(unknown, memory::describe),
+        row.parameters.map_or_else(unknown, |p| p.to_string()),
+        text(&row.gradient),
+    ]
+}
+
+/// Fainter, where someone is looking at a terminal.
+fn dim(text: &str) -> String {
+    if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
+        format!("\x1b[2m{text}\x1b[0m")
+    } else {
+        text.to_owned()
+    }
+}

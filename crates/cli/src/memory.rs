@@ -1,0 +1,104 @@
+//! How much memory a piece of work took at its peak: the system's allocator with two counters in front.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Bytes in use, and the most there were since the last meter began.
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// Counts the bytes of this process from where it was started. One at a time: a second one resets the first one's peak.
+#[derive(Debug)]
+pub struct Meter {
+    before: usize,
+}
+
+impl Meter {
+    /// Starts counting.
+    pub fn start() -> Self {
+        let before = IN_USE.load(Relaxed);
+        PEAK.store(before, Relaxed);
+        Self { before }
+    }
+
+    /// The most bytes in use since the start, beyond what was in use then.
+    pub fn peak_bytes(&self) -> usize {
+        PEAK.load(Relaxed).saturating_sub(self.before)
+    }
+}
+
+/// The system's allocator, counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counting;
+
+fn grow(bytes: usize) {
+    let now = IN_USE.fetch_add(bytes, Relaxed) + bytes;
+    // The maximum is rarely new, and a load costs less than an exchange.
+    if now > PEAK.load(Relaxed) {
+        PEAK.fetch_max(now, Relaxed);
+    }
+}
+
+fn shrink(bytes: usize) {
+    IN_USE.fetch_sub(bytes, Relaxed);
+}
+
+#[allow(unsafe_code, reason = "a global allocator cannot be written without; every call is handed on as it came")]
+// SAFETY: every method hands its arguments to `System`, which meets the contract; the counters do not allocate.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grow(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        grow(new_size);
+        shrink(layout.size());
+        // SAFETY: `pointer` came from `System` by way of `alloc` above; the rest is the caller's promise.
+        unsafe { System.realloc(pointer, layout, new_size) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        shrink(layout.size());
+        // SAFETY: as above.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+/// Bytes as a person reads them.
+pub fn describe(bytes: usize) -> String {
+    match bytes as f64 {
+        b if b < 1024.0 => format!("{b} B"),
+        b if b < 1024.0 * 1024.0 => format!("{:.1} KiB", b / 1024.0),
+        b => format!("{:.1} MiB", b / (1024.0 * 1024.0)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Meter, describe};
+
+    /// Catches a peak that forgets what was freed before it was read, and one that counts what was there before. The margin is
+    /// for other tests of this binary, which may allocate meanwhile.
+    #[test]
+    fn the_peak_outlives_what_made_it() {
+        const LEN: usize = 64 << 20;
+        let held = std::hint::black_box(vec![1_u8; LEN]);
+        let meter = Meter::start();
+        drop(std::hint::black_box(vec![1_u8; LEN]));
+        assert!((LEN..LEN + LEN / 2).contains(&meter.peak_bytes()), "{}", meter.peak_bytes());
+        drop(held);
+    }
+
+    #[test]
+    fn bytes_are_written_in_units() {
+        assert_eq!([512, 1536, 3 << 20].map(describe), ["512 B", "1.5 KiB", "3.0 MiB"]);
+    }
+}
