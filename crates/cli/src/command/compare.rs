@@ -31,7 +31,7 @@ pub struct Compare {
     #[arg(long, value_name = "J", allow_negative_numbers = true)]
     coupling: Option<f64>,
     /// Integrate q(z) over λ where z has at most this many states; beyond, a row with a continuous λ has no exact KL
-    #[arg(long, value_name = "N", default_value_t = 1 << 16)]
+    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
     states_max: usize,
     /// The random seed
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
@@ -60,10 +60,9 @@ struct Report<'a> {
 impl Compare {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
-        let mut methods =
-            if self.methods.is_empty() { Method::value_variants().to_vec() } else { self.methods.clone() };
-        let mut seen = Vec::new();
-        methods.retain(|method| !seen.contains(method) && (seen.push(*method), true).1);
+        // In the table's own order, however they were named.
+        let is_chosen = |method: &&Method| self.methods.is_empty() || self.methods.contains(method);
+        let methods = Method::value_variants().iter().filter(is_chosen).copied().collect();
         let comparison = Comparison {
             target: self.target,
             coupling: self.target.coupling(self.coupling)?,
@@ -131,7 +130,10 @@ fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliE
             writeln!(out, "{method}: the grid holds {mass:.6} of its probability, so its KL is not exact")?;
         }
     }
-    Ok(if rows.len() < outcomes.len() { writeln!(out)? } else { () })
+    if !others.is_empty() {
+        writeln!(out)?;
+    }
+    Ok(())
 }
 
 fn cells(row: &Row) -> Vec<String> {

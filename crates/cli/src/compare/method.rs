@@ -52,22 +52,26 @@ impl Method {
     /// What it is on this target, or why it does not apply there.
     pub fn recipe(self, target: Target, seed: u64) -> Result<Recipe, String> {
         let parts = match target.kind() {
-            Kind::Continuous => self.continuous()?,
+            Kind::Continuous => self.continuous(target)?,
             Kind::Counts => self.discrete(target, RecursiveChoice::MixtureLaplace)?,
             Kind::Binary => self.discrete(target, RecursiveChoice::MixtureEp)?,
         };
-        Ok(Recipe { parts, settings: self.settings(parts, target.kind(), seed) })
+        Ok(Recipe { parts, settings: self.settings(parts, target, seed) })
     }
 
     /// Over point masses: the prior is the whole approximation, and there is nothing for r to guess.
-    fn continuous(self) -> Result<Parts, String> {
+    fn continuous(self, target: Target) -> Result<Parts, String> {
         let alone = |same: &str| Err(format!("{NEEDS_DISCRETE}; this is {same}"));
         let prior = match self {
             Self::Bbvi => PriorChoice::Independent,
             Self::Dsvi => PriorChoice::Gaussian,
             Self::Copula => PriorChoice::Copula(2),
             Self::Mixture => PriorChoice::Mixture(4),
-            Self::NormalizingFlow => PriorChoice::Coupling(6, Bend::Spline { bins: 8 }),
+            // Affine layers bend one Gaussian into one curve; to tear it into four corners takes splines.
+            Self::NormalizingFlow if target == Target::GaussianMixture => {
+                PriorChoice::Coupling(6, Bend::Spline { bins: 8 })
+            }
+            Self::NormalizingFlow => PriorChoice::Coupling(8, Bend::Affine),
             Self::HvmFlow => return alone("the normalizing flow"),
             Self::HvmMixture => return alone("the mixture"),
             Self::HvmGaussian => return alone("dsvi"),
@@ -78,34 +82,45 @@ impl Method {
 
     /// Over factors that are drawn; `gaussian` is the r for priors made of Gaussians.
     fn discrete(self, target: Target, gaussian: RecursiveChoice) -> Result<Parts, String> {
-        let is_e = target == Target::CorrelatedPoissonE;
+        let is_binary = target.kind() == Kind::Binary;
         let (prior, recursive) = match self {
             Self::Bbvi => (PriorChoice::Delta, RecursiveChoice::Prior),
             Self::Dsvi | Self::NormalizingFlow => return Err(NEEDS_CONTINUOUS.to_owned()),
-            Self::Copula => (PriorChoice::Copula(2), RecursiveChoice::Factorised),
+            Self::Copula => (PriorChoice::Copula(if is_binary { 4 } else { 2 }), RecursiveChoice::Factorised),
             Self::Mixture => (PriorChoice::Points(points_len(target)), RecursiveChoice::Responsibilities),
-            Self::HvmFlow => (PriorChoice::Planar(4), RecursiveChoice::InverseFlow(10)),
+            Self::HvmFlow => (PriorChoice::Planar(if is_binary { 8 } else { 4 }), RecursiveChoice::InverseFlow(10)),
             Self::HvmMixture => (PriorChoice::Mixture(gaussians_len(target)), gaussian),
             Self::HvmGaussian => (PriorChoice::Gaussian, gaussian),
             Self::HvmSwitches => (PriorChoice::Switched(switches_len(target)), RecursiveChoice::Mirror),
         };
         let likelihood = match self {
             // No mixture of Poissons is narrow enough for it.
-            Self::Mixture if is_e => LikelihoodChoice::ConwayMaxwell(63),
+            Self::Mixture if target == Target::CorrelatedPoissonE => LikelihoodChoice::ConwayMaxwell(63),
             _ => LikelihoodChoice::Usual,
         };
         Ok(Parts { likelihood, prior, recursive })
     }
 
-    fn settings(self, parts: Parts, kind: Kind, seed: u64) -> FitSettings {
+    fn settings(self, parts: Parts, target: Target, seed: u64) -> FitSettings {
         let base = study::settings(parts, seed);
-        match (self, kind) {
-            (Self::NormalizingFlow, _) => FitSettings {
-                step_size: 0.005,
+        match self {
+            Self::NormalizingFlow => FitSettings {
+                step_size: if target == Target::GaussianMixture { 0.005 } else { 0.01 },
                 gradient: GradientSettings { draws: 64, ..GradientSettings::default() },
                 start: StartSettings::single(),
                 ..base
             },
+            // As for the Gaussians of a study: without importance weights neither leaves mean-field where spins are nearly tied.
+            Self::Copula | Self::HvmFlow if target.kind() == Kind::Binary => FitSettings {
+                steps: 2000,
+                step_size: 0.05,
+                gradient: GradientSettings { draws: 32, replicates: 1, importance: 8, ..GradientSettings::default() },
+                start: StartSettings::single(),
+                ..base
+            },
+            Self::HvmSwitches => {
+                FitSettings { step_size: 0.05, start: StartSettings { scale: 1.0, ..StartSettings::default() }, ..base }
+            }
             _ => base,
         }
     }

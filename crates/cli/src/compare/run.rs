@@ -1,5 +1,6 @@
 //! Fits each method to a target and takes its figures.
 
+use super::integrate;
 use super::method::{Method, Recipe};
 use super::target::{Kind, Target};
 use crate::error::CliError;
@@ -8,7 +9,7 @@ use crate::progress::{Bar, StopFlag};
 use crate::study::{BOUND_DRAWS, BOUND_SAMPLES, LARGEST_COUNT};
 use hyperprior::bound::{BoundSettings, Bounds};
 use hyperprior::exact::{self, Marginal, Posterior};
-use hyperprior::fit::{Fitted, fit};
+use hyperprior::fit::fit;
 use hyperprior::gradient::Plan;
 use hyperprior::{Model, Variational};
 use serde::Serialize;
@@ -121,7 +122,10 @@ fn take(
     }
     let settings = BoundSettings { draws: BOUND_DRAWS, samples: BOUND_SAMPLES, seed: comparison.seed };
     let bounds = fitted.bounds(model, &q, &settings)?;
-    let marginal = posterior.and_then(|posterior| marginal(comparison, &q, &fitted, posterior));
+    let marginal = match posterior {
+        Some(posterior) => marginal(comparison, model, &q, &fitted.theta, posterior, stop)?,
+        None => None,
+    };
     let upper = bounds.upper.unwrap_or(bounds.elbo);
     let row = Row {
         method: method.name(),
@@ -156,11 +160,28 @@ fn is_guessed(q: &Variational) -> bool {
     q.has_recursion() && (q.prior().columns_len() > 0 || q.prior().components_len() > 1)
 }
 
+/// Grids with more states than this are summed in halves.
+const STATES_FEW: usize = 1 << 14;
+
 /// q(z) over the grid, where that does not take too long: without normals to integrate over it never does.
-fn marginal(comparison: &Comparison, q: &Variational, fitted: &Fitted, posterior: &Posterior) -> Option<Marginal> {
-    let is_sum = q.prior().noise_len() == 0;
-    (is_sum || posterior.grid.len() <= comparison.states_max)
-        .then(|| exact::marginal(q, &fitted.theta, posterior, comparison.seed as u32))
+fn marginal(
+    comparison: &Comparison,
+    model: &dyn Model,
+    q: &Variational,
+    theta: &[f64],
+    posterior: &Posterior,
+    stop: &StopFlag,
+) -> Result<Option<Marginal>, CliError> {
+    let (states_len, seed) = (posterior.grid.len(), comparison.seed as u32);
+    let has_normals = q.prior().noise_len() > 0;
+    if has_normals && states_len > comparison.states_max {
+        return Ok(None);
+    }
+    if has_normals && states_len > STATES_FEW && q.prior().switches_len() == 0 {
+        let found = integrate::marginal(model, q, theta, posterior, seed, stop);
+        return found.map(Some).ok_or(CliError::Stopped);
+    }
+    Ok(Some(exact::marginal(q, theta, posterior, seed)))
 }
 
 fn between(posterior: &Posterior, bounds: &Bounds) -> (f64, f64) {
