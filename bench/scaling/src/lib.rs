@@ -89,6 +89,14 @@ impl Stepper {
         let likelihood = MeanField::for_latents(model.latents())?;
         let recursive = InverseFlow::new(&likelihood, 1, INVERSE, Space::Lambda);
         let q = Variational::new(likelihood, PlanarFlow::new(d, FLOW)?, recursive)?;
+        Self::over(model, q)
+    }
+
+    /// Of any variational model over these latents.
+    ///
+    /// # Errors
+    /// Where the two do not fit together.
+    pub fn over(model: Counts, q: Variational) -> Result<Self> {
         let settings = GradientSettings {
             draws: DRAWS,
             replicates: 1,
@@ -97,7 +105,7 @@ impl Stepper {
         };
         let engine = GradientEngine::new(&model, &q, &settings)?;
         let (mut theta, mut phi) = (vec![0.0; q.theta_len()], vec![0.0; q.phi_len()]);
-        let (start, mut rng) = (Start::at(vec![0.5; d], 0.3), stream(SEED, 0, 0, 0));
+        let (start, mut rng) = (Start::at(vec![0.5; q.prior().lambda_len()], 0.3), stream(SEED, 0, 0, 0));
         q.prior().initialize(&start, &mut rng, &mut theta);
         q.recursive().initialize(&start, &mut rng, &mut phi);
         let (d_theta, d_phi) = (theta.clone(), phi.clone());
