@@ -29,16 +29,26 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// A divergence to five decimals, and what those would round away in powers of ten.
+pub fn divergence(kl: f64) -> String {
+    if kl.abs() < 1e-4 && kl != 0.0 { format!("{kl:.1e}") } else { format!("{kl:.5}") }
+}
+
 /// Horizontal strokes, three bytes each.
 const RULE: &str = "────────────────────────────────────────────────────────────────────────────────";
 
 #[cfg(test)]
 mod tests {
-    use super::render;
+    use super::{divergence, render};
 
     #[test]
     fn numbers_go_right_and_words_left() {
         let rows = vec![vec!["a".to_owned(), "1.25".to_owned()], vec!["bcd".to_owned(), "-10.5".to_owned()]];
         assert_eq!(render(&["name", "KL"], &rows), "name     KL\n────  ─────\na      1.25\nbcd   -10.5\n");
+    }
+
+    #[test]
+    fn small_divergences_are_not_zero() {
+        assert_eq!([0.35088, 1.54e-8, -2e-16, 0.0].map(divergence), ["0.35088", "1.5e-8", "-2.0e-16", "0.00000"]);
     }
 }

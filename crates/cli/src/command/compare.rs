@@ -147,7 +147,7 @@ fn cells(row: &Row) -> Vec<String> {
     // Without enumeration the KL is as uncertain as the bound that it is taken from.
     let kl = match (row.kl, row.elbo_exact) {
         (Some(_), None) => estimate(row.kl, row.elbo_standard_error),
-        (kl, _) => number(kl, 5),
+        (kl, _) => kl.map_or_else(unknown, table::divergence),
     };
     vec![
         row.method.clone(),

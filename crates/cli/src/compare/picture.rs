@@ -3,6 +3,7 @@
 use super::{Comparison, Outcome};
 use crate::error::CliError;
 use crate::figure::{self, Axis, Bar, Bars, Strength};
+use crate::table;
 use std::path::{Path, PathBuf};
 
 /// Draws the comparison.
@@ -31,7 +32,7 @@ fn caption(outcomes: &[Outcome], has_kl: bool) -> String {
 
 fn kl_bar(outcome: &Outcome) -> Bar {
     let (value, text, strength) = match (outcome.row.kl, outcome.kl_between) {
-        (Some(kl), _) => (Some(kl), format!("{kl:.5}"), Strength::Full),
+        (Some(kl), _) => (Some(kl), table::divergence(kl), Strength::Full),
         (None, Some((_, most))) => (Some(most), format!("≤ {most:.4}"), Strength::Pale),
         (None, None) => (None, absent(outcome), Strength::Full),
     };
@@ -41,7 +42,7 @@ fn kl_bar(outcome: &Outcome) -> Bar {
 fn bound_bar(outcome: &Outcome, outcomes: &[Outcome]) -> Bar {
     let best = outcomes.iter().filter_map(|o| o.row.elbo).fold(f64::NEG_INFINITY, f64::max);
     let (value, text) = match (outcome.row.elbo, outcome.row.elbo_standard_error) {
-        (Some(elbo), Some(error)) => (Some(best - elbo), format!("ELBO {elbo:.3} ± {error:.3}")),
+        (Some(elbo), Some(error)) => (Some(best - elbo), format!("ELBO {elbo:.3} ± {error:.3}").replace('-', "−")),
         _ => (None, absent(outcome)),
     };
     Bar { label: outcome.row.method.clone(), value, text, strength: Strength::Full }

@@ -9,7 +9,7 @@ use resvg::usvg::roxmltree::Document;
 use super::axis::{Axis, index_ticks, linear_ticks, square_root_ticks, tick_label};
 use super::colour::Palette;
 use super::raster;
-use super::{FigureError, Group, Heatmap, Panel, Point, Scatter, ScatterPanel};
+use super::{Bar, Bars, FigureError, Group, Heatmap, Panel, Point, Scatter, ScatterPanel};
 
 fn heatmap(values: Vec<f64>, len: usize, palette: Palette) -> Heatmap {
     Heatmap {
@@ -273,4 +273,40 @@ fn errors_name_the_path_and_the_remedy() {
     assert!(full.to_string().contains("`a.png`") && full.to_string().contains("free some space"), "{full}");
     assert!(matches!(super::write(&svg, Path::new("..")), Err(FigureError::NoName { .. })));
     assert!(matches!(super::write("<svg", Path::new("x")), Err(FigureError::Raster { .. })));
+}
+
+/// Catches a bar that is not as long as its value, and one that is drawn though it has none.
+#[test]
+fn bars_are_as_long_as_their_values_and_absent_ones_only_say_why() {
+    let bar = |label: &str, value, text: &str| Bar {
+        label: label.to_owned(),
+        value,
+        text: text.to_owned(),
+        ..Bar::default()
+    };
+    let bars = |axis, values: &[Option<f64>]| Bars {
+        title: "Bars & more".to_owned(),
+        axis,
+        bars: values.iter().map(|v| bar("name", *v, "a <reason>")).collect(),
+        ..Bars::default()
+    };
+    let lengths = |svg: &str| -> Vec<f64> {
+        let starts = svg.split("d=\"M").skip(1).map(|d| d.split_once('h').expect("a width").1);
+        starts.map(|d| d.split_once('v').expect("a height").0.parse().expect("a number")).collect()
+    };
+    let linear = bars(Axis::linear("nats"), &[Some(2.0), None, Some(0.5), Some(f64::NAN)]).svg();
+    assert_well_formed(&linear);
+    let found = lengths(&linear);
+    assert_eq!(found.len(), 2);
+    assert!((found[0] / found[1] - 4.0).abs() < 1e-3, "{found:?}");
+    // Equal ratios are equal differences in length, and nothing that is not positive has a bar.
+    let log = bars(Axis::log("nats"), &[Some(1.0), Some(0.1), Some(0.01), Some(0.0), Some(-1e-17)]).svg();
+    assert_well_formed(&log);
+    let found = lengths(&log);
+    assert_eq!(found.len(), 3);
+    assert!((found[0] - 2.0 * found[1] + found[2]).abs() < 0.05 && found[2] > 10.0, "{found:?}");
+    for values in [&[][..], &[None], &[Some(f64::INFINITY)], &[Some(1e-300), Some(1e300)]] {
+        assert_well_formed(&bars(Axis::log(""), values).svg());
+        assert_well_formed(&bars(Axis::linear(""), values).svg());
+    }
 }
