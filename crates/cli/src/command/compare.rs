@@ -31,7 +31,7 @@ pub struct Compare {
     #[arg(long, value_name = "J", allow_negative_numbers = true)]
     coupling: Option<f64>,
     /// Integrate q(z) over λ where z has at most this many states; beyond, a row with a continuous λ has no exact KL
-    #[arg(long, value_name = "N", default_value_t = 1 << 20)]
+    #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     states_max: usize,
     /// The random seed
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
@@ -115,6 +115,9 @@ fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliE
     for outcome in &others {
         let reason = outcome.row.reason.as_deref().unwrap_or_default();
         writeln!(out, "{}", dim(&format!("{} does not apply: {reason}", outcome.row.method)))?;
+    }
+    if rows.iter().any(|o| o.kl_between.is_some()) {
+        writeln!(out, "Not integrated over λ: z has more than {} states (see --states-max)", comparison.states_max)?;
     }
     for outcome in &rows {
         if let Some((least, most)) = outcome.kl_between {

@@ -19,8 +19,8 @@ use std::ops::Range;
 const NODES_MIN: usize = 2048;
 const NODES_MAX: usize = 1 << 18;
 
-/// Nodes that are summed at a time.
-const CHUNK: usize = 256;
+/// Nodes that are summed at a time: few enough that their tables stay in the cache while the rows go by.
+const CHUNK: usize = 64;
 
 /// Less than this is nothing: products of two such numbers would be too small for normal arithmetic.
 const NEGLIGIBLE: f64 = 1e-150;
