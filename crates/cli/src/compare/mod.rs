@@ -1,6 +1,5 @@
 //! The paper's first table as a command: every method is one point of a product, held against targets with known answers.
 
-mod integrate;
 mod method;
 pub mod picture;
 mod run;

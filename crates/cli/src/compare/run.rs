@@ -1,6 +1,5 @@
 //! Fits each method to a target and takes its figures.
 
-use super::integrate;
 use super::method::{Method, Recipe};
 use super::target::{Kind, Target};
 use crate::error::CliError;
@@ -122,10 +121,7 @@ fn take(
     }
     let settings = BoundSettings { draws: BOUND_DRAWS, samples: BOUND_SAMPLES, seed: comparison.seed };
     let bounds = fitted.bounds(model, &q, &settings)?;
-    let marginal = match posterior {
-        Some(posterior) => marginal(comparison, model, &q, &fitted.theta, posterior, stop)?,
-        None => None,
-    };
+    let marginal = posterior.and_then(|posterior| marginal(comparison, &q, &fitted.theta, posterior));
     let upper = bounds.upper.unwrap_or(bounds.elbo);
     let row = Row {
         method: method.name(),
@@ -160,28 +156,10 @@ fn is_guessed(q: &Variational) -> bool {
     q.has_recursion() && (q.prior().columns_len() > 0 || q.prior().components_len() > 1)
 }
 
-/// Grids with more states than this are summed in halves.
-const STATES_FEW: usize = 1 << 14;
-
 /// q(z) over the grid, where that does not take too long: without normals to integrate over it never does.
-fn marginal(
-    comparison: &Comparison,
-    model: &dyn Model,
-    q: &Variational,
-    theta: &[f64],
-    posterior: &Posterior,
-    stop: &StopFlag,
-) -> Result<Option<Marginal>, CliError> {
-    let (states_len, seed) = (posterior.grid.len(), comparison.seed as u32);
-    let has_normals = q.prior().noise_len() > 0;
-    if has_normals && states_len > comparison.states_max {
-        return Ok(None);
-    }
-    if has_normals && states_len > STATES_FEW && q.prior().switches_len() == 0 {
-        let found = integrate::marginal(model, q, theta, posterior, seed, stop);
-        return found.map(Some).ok_or(CliError::Stopped);
-    }
-    Ok(Some(exact::marginal(q, theta, posterior, seed)))
+fn marginal(comparison: &Comparison, q: &Variational, theta: &[f64], posterior: &Posterior) -> Option<Marginal> {
+    let takes_long = q.prior().noise_len() > 0 && posterior.grid.len() > comparison.states_max;
+    (!takes_long).then(|| exact::marginal(q, theta, posterior, comparison.seed as u32))
 }
 
 fn between(posterior: &Posterior, bounds: &Bounds) -> (f64, f64) {
