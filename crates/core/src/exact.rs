@@ -116,6 +116,9 @@ pub struct Marginal {
 const NODES_MAX: usize = 1 << 18;
 
 /// q(z; θ) by quasi-random integration over λ, the nodes doubled until the divergence moves by less than 5 %.
+///
+/// # Panics
+/// If θ has another length than q asks for, or the posterior is of a model with other latents.
 pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32) -> Marginal {
     if let Some(nodes) = finite_nodes(q) {
         return Marginal::new(integrate(q, theta, &posterior.grid, seed, 0..nodes), nodes, posterior);

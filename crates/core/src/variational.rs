@@ -100,8 +100,8 @@ impl Variational {
 
     /// A mixture of `components_len` members, each independent over the latents, in the form that needs the least guessing.
     ///
-    /// - All latents discrete: λ is summed out. Counts get Poissons mixed over Gaussian log rates ([`Mixed`], by quadrature), other
-    ///   ranges any distribution that they can have; q(z) is a finite sum and the bound is exact.
+    /// - All latents discrete: λ is summed out. Counts get Poissons mixed over Gaussian log rates ([`Mixed`], by quadrature), ranges
+    ///   of up to 64 values any distribution, longer ones binomials mixed likewise; q(z) is a finite sum and the bound is exact.
     /// - All continuous: a mixture of Gaussians over point masses, whose density is known, so the bound is exact too.
     /// - Both: a mixture of Gaussians over all parameters, with a learned r for the discrete ones.
     ///

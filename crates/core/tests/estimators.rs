@@ -167,3 +167,47 @@ fn estimators_are_refused_where_they_have_no_meaning() {
     let refused = GradientEngine::new(&model, &q, &settings).unwrap_err().to_string();
     assert!(refused.contains("an even number of replicates"), "{refused}");
 }
+
+/// Catches DisARM's pairs where they reach a latent that is no coin: a real beside a coin keeps its own draws.
+#[test]
+fn disarm_leaves_the_latents_beside_the_coins_alone() {
+    let model =
+        Small::new(&[Support::BINARY, Support::Real], |z| 0.8 * z[0] * z[1] - 0.5 * (z[1] - 1.0).powi(2) - 0.3 * z[0])
+            .with_gradient(|z, d| d[1] = 0.8 * z[0] - (z[1] - 1.0));
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    let recursive = InverseFlow::factorised(&likelihood, 1, Space::Noise);
+    let q = Variational::new(likelihood, Gaussian::new(2, Covariance::Full).unwrap(), recursive).unwrap();
+    let (theta, phi) = (numbers(q.theta_len(), 0.4, 1), numbers(q.phi_len(), 0.3, 2));
+    let gradients = |estimator: Estimator| {
+        let settings = GradientSettings { draws: 16, replicates: 2, estimator, ..GradientSettings::default() };
+        let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
+        let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
+        let mut samples = vec![Vec::new(); theta.len()];
+        for step in 0..10_000 {
+            engine.step(&model, &q, (3, step), (&theta, &phi), (&mut d_theta, &mut d_phi)).unwrap();
+            samples.iter_mut().zip(&d_theta).for_each(|(sample, d)| sample.push(*d));
+        }
+        samples
+    };
+    let (by_score, by_pairs) = (gradients(Estimator::Score), gradients(Estimator::DisArm));
+    for (score, pairs) in by_score.iter().zip(&by_pairs) {
+        let difference: Vec<f64> = score.iter().zip(pairs).map(|(a, b)| a - b).collect();
+        assert_mean(&difference, 0.0, 0.05);
+    }
+}
+
+/// Catches a lone draw whose signal is not compared with anything: where the model forbids a state, adding a constant to log p
+/// must not turn the gradient round.
+#[test]
+fn a_constant_in_log_p_does_not_matter_where_draws_are_dropped() {
+    let direction = |constant: f64| {
+        let model = Small::new(&[Support::BINARY], move |z| if z[0] == 1.0 { constant } else { f64::NEG_INFINITY });
+        let q = Variational::mean_field(MeanField::for_latents(model.latents()).unwrap());
+        let settings = GradientSettings { estimator: Estimator::Score, draws: 64, ..GradientSettings::default() };
+        let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
+        let mut d_theta = [0.0];
+        engine.step(&model, &q, (1, 1), (&[0.0], &[]), (&mut d_theta, &mut [])).unwrap();
+        d_theta[0]
+    };
+    assert!((direction(-3000.0) - direction(3000.0)).abs() < 1e-9, "{} {}", direction(-3000.0), direction(3000.0));
+}

@@ -170,3 +170,22 @@ fn a_layer_without_direction_is_a_shift() {
     close("d θ", &found.d_theta, &expected.d_theta, 1.0);
     close("d φ", &found.d_phi, &expected.d_phi, 1.0);
 }
+
+/// Catches a determinant that cancels to zero where w·u is far below zero.
+#[test]
+fn a_layer_bent_to_the_limit_stays_finite() {
+    let q = variational(3, 1, 1).unwrap();
+    let mut case = case(&q, 3, 13);
+    // u = −20 w / |w|² for both layers.
+    for layer in [&mut case.theta[6..12], &mut case.phi[..6]] {
+        let (u, w) = layer.split_at_mut(3);
+        w.copy_from_slice(&[0.6, -0.8, 0.5]);
+        let square: f64 = w.iter().map(|w| w * w).sum();
+        u.iter_mut().zip(w).for_each(|(u, w)| *u = -20.0 * *w / square);
+    }
+    let expected = double(&q, &case);
+    let (found, gradients) = single(&FlowPair::new(3, 1, 1), &q, &case, 1);
+    assert!(gradients.iter().flatten().flat_map(|l| l.0).all(f32::is_finite));
+    close("log q", &found.log_q, &expected.log_q, 1.0);
+    close("log r", &found.log_r, &expected.log_r, 1.0);
+}

@@ -290,6 +290,8 @@ fn parts_that_do_not_go_together_are_refused_with_the_reason() {
     assert!(said(Variational::new(coins(), switched, on_lambda)).contains("put the approximation on the noise"));
     let gaussian = Gaussian::new(2, Covariance::Full).unwrap();
     assert!(said(Variational::new(coins(), gaussian, Responsibilities)).contains("mixtures of points"));
+    let (switched, _) = two_bits();
+    assert!(said(Variational::new(coins(), switched, Responsibilities)).contains("mixtures of points"));
     let points = Points::new(2, 3).unwrap();
     assert!(said(Variational::new(coins(), points, flow)).contains("a point has no density"));
     let masses = MeanField::new(vec![Factor::PointMass(Bijector::Exp)]).unwrap();
@@ -340,5 +342,32 @@ fn a_mixture_with_its_parameters_summed_out_is_the_one_with_them_drawn() {
     let by_nodes = exact::marginal(&drawn, &theta, &posterior, 1);
     for (sum, nodes) in by_sum.probability.iter().zip(&by_nodes.probability) {
         assert!((sum - nodes).abs() < 2e-4, "{sum} against {nodes}");
+    }
+}
+
+/// Catches a switch that is left where it is because one of its sides is impossible.
+#[test]
+fn a_switch_learns_to_avoid_an_impossible_side() {
+    let model = support::Small::new(&[Support::BINARY], |z| if z[0] == 1.0 { f64::NEG_INFINITY } else { 0.0 });
+    let prior = Switched::new(Delta { lambda_len: 1 }, 1).unwrap();
+    let q = Variational::new(MeanField::of(Bernoulli, 1).unwrap(), prior, SameAsPrior).unwrap();
+    // The switch moves the coin from almost surely zero to almost surely one.
+    let theta = [-30.0, 0.0, 60.0];
+    let mut engine = GradientEngine::new(&model, &q, &GradientSettings::default()).unwrap();
+    let mut d_theta = [0.0; 3];
+    engine.step(&model, &q, (1, 1), (&theta, &[]), (&mut d_theta, &mut [])).unwrap();
+    assert!(d_theta[1] < -10.0, "the logit's gradient is {}", d_theta[1]);
+}
+
+/// Catches inputs of a Gaussian process that start on top of each other.
+#[test]
+fn the_inputs_of_a_gaussian_process_start_apart() {
+    for data_len in 1..16 {
+        let map = GaussianProcessMap::new(1, 3, data_len).unwrap();
+        for c in 0..3 {
+            let mut places: Vec<f64> = (0..data_len).map(|a| map.place(a, c)).collect();
+            places.sort_by(f64::total_cmp);
+            assert!(places.windows(2).all(|pair| pair[1] - pair[0] > 0.1), "{data_len} data along {c}");
+        }
     }
 }

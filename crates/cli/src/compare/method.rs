@@ -119,11 +119,9 @@ impl Method {
                 ..base
             },
             // Spins on a ring are nearly tied: longer, and with more weights, than the study takes.
-            Self::HvmGaussian if target == Target::IsingRing8 => FitSettings {
-                steps: 6000,
-                gradient: GradientSettings { importance: 32, ..base.gradient },
-                ..base
-            },
+            Self::HvmGaussian if target == Target::IsingRing8 => {
+                FitSettings { steps: 6000, gradient: GradientSettings { importance: 32, ..base.gradient }, ..base }
+            }
             Self::HvmSwitches => {
                 FitSettings { step_size: 0.05, start: StartSettings { scale: 1.0, ..StartSettings::default() }, ..base }
             }

@@ -2,6 +2,7 @@
 //!
 //! Two values per draw, however wide the distribution: what local expectation turns to when a sum would be long.
 
+use super::local_expectation::possible;
 use super::pass::{Pass, covered_by};
 use super::{GradientSettings, Summed};
 use crate::error::Result;
@@ -59,8 +60,8 @@ pub(super) fn add(
     for s in 0..draws_len {
         let z = pass.draws.z.get(i, s);
         let difference = signal.get(at_value(z + 1.0), s) - signal.get(at_value(z), s);
-        if weight[s] != 0.0 && difference.is_finite() {
-            pass.d_lambda.column_mut(column)[s] += weight[s] * rate[s] * difference;
+        if weight[s] != 0.0 && !difference.is_nan() {
+            pass.d_lambda.column_mut(column)[s] += weight[s] * rate[s] * possible(difference);
         }
     }
     pass.summed[i] = Summed::All;

@@ -10,26 +10,26 @@ use crate::error::Result;
 use crate::model::Model;
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
-use hyperprior_math::random::Stream;
 use hyperprior_math::special::sigmoid;
 
 impl Pass {
-    /// Makes every second draw of z the antithesis of the one before it, with which it shares λ.
-    pub(super) fn couple(&mut self, q: &Variational) {
+    /// Makes every second draw of the coins that are planned so the antithesis of the one before it, with which it shares λ.
+    pub(super) fn couple(&mut self, q: &Variational, plans: &[Plan]) {
         let draws_len = self.draws.z.draws_len();
+        let coins = || (0..plans.len()).filter(|&i| plans[i] == Plan::DisArm);
         let mut lambda = self.scratch.take_batch(self.draws.lambda.columns_len(), draws_len);
         lambda.copy_from(&self.draws.lambda);
         // 1 − u < σ(λ) is 1 − (u < σ(−λ)), up to a tie.
-        for column in lambda.as_mut_slice().chunks_exact_mut(draws_len) {
-            column.iter_mut().skip(1).step_by(2).for_each(|l| *l = -*l);
+        for column in coins().flat_map(|i| q.likelihood().lambda_range(i)) {
+            lambda.column_mut(column).iter_mut().skip(1).step_by(2).for_each(|l| *l = -*l);
         }
-        for s in (1..draws_len).step_by(2) {
-            let first: Stream = self.before_z[s - 1].clone();
-            self.before_z[s] = first;
+        self.coupled.clear();
+        for pair in self.before_z.chunks(2) {
+            self.coupled.extend(pair.iter().map(|_| pair[0].clone()));
         }
-        q.likelihood().sample(&lambda, &mut self.before_z, &mut self.draws.z, &mut self.scratch);
-        for column in self.draws.z.as_mut_slice().chunks_exact_mut(draws_len) {
-            column.iter_mut().skip(1).step_by(2).for_each(|z| *z = 1.0 - *z);
+        q.likelihood().sample(&lambda, &mut self.coupled, &mut self.draws.z, &mut self.scratch);
+        for i in coins() {
+            self.draws.z.column_mut(i).iter_mut().skip(1).step_by(2).for_each(|z| *z = 1.0 - *z);
         }
         self.scratch.give_batch(lambda);
     }

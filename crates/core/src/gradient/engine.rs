@@ -207,7 +207,7 @@ impl Block {
         }
         self.pass.draw(q, theta, self.component, &mut self.streams, settings.replicates, settings.antithetic);
         if plans.contains(&Plan::DisArm) {
-            self.pass.couple(q);
+            self.pass.couple(q, plans);
         }
         self.pass.forward(model, q, theta, phi)?;
         if settings.importance > 0 {

@@ -16,6 +16,11 @@ use hyperprior_math::vector;
 /// would leave no direction to go.
 const IMPOSSIBLE: f64 = 700.0;
 
+/// A difference between two values, one of which may be impossible.
+pub(super) fn possible(difference: f64) -> f64 {
+    if difference.is_infinite() { IMPOSSIBLE.copysign(difference) } else { difference }
+}
+
 /// Adds the local expectation of every latent that is planned so, and notes in `pass.summed` what was done.
 pub(super) fn add(
     pass: &mut Pass,
@@ -87,7 +92,9 @@ fn add_one(
     let mut probability = pass.scratch.take_batch(values.len(), draws_len);
     let mut best = pass.scratch.take(draws_len);
     let mut mean = pass.scratch.take(draws_len);
+    let mut worst = pass.scratch.take(draws_len);
     best.fill(f64::NEG_INFINITY);
+    worst.fill(f64::INFINITY);
     // Where the prior is a point, every draw has the same λ: one table serves all, and one score their sum.
     let alike = q.prior().columns_len() == 0;
     let lambda_len = if alike { pass.draws.lambda.columns_len() } else { 0 };
@@ -114,6 +121,7 @@ fn add_one(
             // A value outside the family's support has no probability and no say.
             if column[s].is_finite() && log_q[s] > f64::NEG_INFINITY {
                 best[s] = best[s].max(column[s]);
+                worst[s] = worst[s].min(column[s]);
             }
         }
     }
@@ -124,9 +132,9 @@ fn add_one(
         }
         let column = signal.column_mut(v);
         for s in 0..draws_len {
-            // +∞ is as undefined as NaN.
-            if !(column[s] > best[s] - IMPOSSIBLE && column[s] < f64::INFINITY) {
-                column[s] = best[s] - IMPOSSIBLE;
+            // What is impossible is worth less than anything that is not; +∞ is as undefined as NaN.
+            if !column[s].is_finite() {
+                column[s] = worst[s].min(best[s] - IMPOSSIBLE);
             }
             if probability.get(v, s) > 0.0 {
                 mean[s] += probability.get(v, s) * column[s];
@@ -153,7 +161,7 @@ fn add_one(
     } else {
         q.likelihood().scores(i, &pass.draws.lambda, values, &mut z_i, signal, &mut pass.d_lambda);
     }
-    for buffer in [mean, best, z_i] {
+    for buffer in [worst, mean, best, z_i] {
         pass.scratch.give(buffer);
     }
     for batch in [one, lambda] {

@@ -12,7 +12,9 @@
 //! log q(z) is estimated by log q̂(z) = log mean(e^a_0, …, e^a_J). Its gradient is E[∇_θλ V (log p − log q̂(z))]: the direct
 //! derivative of −log q̂(z) has mean zero for every J. For λ_0 is a draw of q(λ | z), the others are draws of r(λ | z), and
 //! one picked with the weights e^a_j is again a draw of q(λ | z); so E[Σ_j share_j ∇_θ log q(z, λ_j)] is the mean of a score.
-//! φ follows `eq:r-grad` all the same.
+//! φ follows `eq:r-grad` all the same. This is the gradient with r held fixed, which is the bound's own wherever r does not move
+//! with θ. r = prior (semi-implicit inference) does so in a mixture's weights and in switches, from which the fresh draws are
+//! then made: along those alone the step is that of a bound with the r of the moment.
 
 mod backward;
 mod difference;

@@ -44,6 +44,8 @@ pub struct Pass {
     inner: Inner,
     /// The streams as they stood before z was drawn.
     pub(super) before_z: Vec<Stream>,
+    /// Streams that pairs of draws share.
+    pub(super) coupled: Vec<Stream>,
     pub(super) locals: Batch,
     pub(super) d_lambda: Batch,
     pub(super) d_z: Batch,

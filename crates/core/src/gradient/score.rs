@@ -70,10 +70,13 @@ pub(super) fn add(
 }
 
 /// signal ← weight · (signal − the mean signal of the other draws of its group): the mean is independent of the draw, so
-/// nothing is lost in expectation. Draws of weight 0 are left out on both sides.
+/// nothing is lost in expectation. Draws of weight 0 are left out on both sides; one that they leave alone in its group is
+/// compared with the rest of the batch, or not counted, since its bare signal would move with the constant in log p.
 fn compare(signal: &mut [f64], weight: &[f64], settings: &GradientSettings) {
     // Draws that share λ make the best comparison; where each draw has its own λ, the whole batch does.
     let group_len = if settings.replicates > 1 { settings.replicates } else { signal.len() };
+    let kept = || signal.iter().zip(weight).filter(|(_, w)| **w != 0.0);
+    let (all, all_count) = (kept().map(|(f, _)| f).sum::<f64>(), kept().count() as f64);
     for (signal, weight) in signal.chunks_mut(group_len).zip(weight.chunks(group_len)) {
         let (mut sum, mut count) = (0.0, 0.0);
         for (f, w) in signal.iter().zip(weight) {
@@ -83,9 +86,12 @@ fn compare(signal: &mut [f64], weight: &[f64], settings: &GradientSettings) {
             }
         }
         for (f, w) in signal.iter_mut().zip(weight) {
-            *f = match (*w != 0.0, settings.baseline && count > 1.0) {
+            let is_alone = count == 1.0 && weight.len() > 1;
+            *f = match (*w != 0.0, settings.baseline && weight.len() > 1) {
                 (false, _) => 0.0,
                 (true, false) => w * *f,
+                (true, true) if is_alone && all_count > 1.0 => w * (*f - (all - *f) / (all_count - 1.0)),
+                (true, true) if is_alone => 0.0,
                 (true, true) => w * (*f - (sum - *f) / (count - 1.0)),
             };
         }

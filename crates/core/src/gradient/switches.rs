@@ -5,6 +5,7 @@
 //! per switch.
 
 use super::GradientSettings;
+use super::local_expectation::possible;
 use super::pass::Pass;
 use crate::error::Result;
 use crate::model::Model;
@@ -53,8 +54,8 @@ impl Flips {
             let slope = sigmoid(self.logits[m]) * sigmoid(-self.logits[m]);
             for (s, b) in pass.draws.eps.column(column).iter().enumerate() {
                 let difference = (2.0 * b - 1.0) * (pass.integrand[s] - self.pass.integrand[s]);
-                if weight[s] != 0.0 && difference.is_finite() {
-                    self.d_logits[m] += weight[s] * slope * difference;
+                if weight[s] != 0.0 && !difference.is_nan() {
+                    self.d_logits[m] += weight[s] * slope * possible(difference);
                 }
             }
         }

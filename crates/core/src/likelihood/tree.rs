@@ -36,6 +36,9 @@ pub struct Tree {
     lambda_len: usize,
 }
 
+/// How many values a parent may have: each asks for parameters of its own.
+const PARENT_MAX: f64 = 65_536.0;
+
 impl Tree {
     /// One family per latent, with the latent that it depends on.
     ///
@@ -57,8 +60,12 @@ impl Tree {
                 continue;
             };
             match factors.get(parent).map(|(family, _)| family.support()) {
-                Some(Support::Integers { lower: 0.0, upper }) => values.push(upper as usize + 1),
-                Some(_) => return bad(format!("factor {parent}, a parent, must have values 0, 1, … up to some bound")),
+                Some(Support::Integers { lower: 0.0, upper }) if upper < PARENT_MAX => values.push(upper as usize + 1),
+                Some(_) => {
+                    return bad(format!(
+                        "factor {parent}, a parent, must have values 0, 1, … up to some bound below {PARENT_MAX}"
+                    ));
+                }
                 None => return bad(format!("factor {i} depends on {parent}, but there are only {}", factors.len())),
             }
         }

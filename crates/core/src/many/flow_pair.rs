@@ -49,7 +49,7 @@ impl Work {
 /// The cotangents of what a step computed, draw by draw.
 #[derive(Clone, Copy, Debug)]
 pub struct Cotangents<'a> {
-    /// Of λ, besides what log q and log r say.
+    /// Of λ, besides what log q and log r say; zero beyond the last latent.
     pub lambda: &'a [Tile],
     /// Of log q(λ).
     pub log_q: &'a [f32; DRAWS],
@@ -120,7 +120,7 @@ impl FlowPair {
         let (layers, base) = numbers.split_at(self.inverse.layers_len * (2 * d + 1));
         self.inverse.read(layers, &mut phi[BASE_ROWS * n..]);
         let mut column = vec![0.0; d];
-        for (i, row) in phi[..BASE_ROWS * n].chunks_exact_mut(n).enumerate() {
+        for (i, row) in phi[..BASE_ROWS * n].chunks_exact_mut(n.max(1)).enumerate() {
             column.iter_mut().zip(base[i..].iter().step_by(BASE_ROWS)).for_each(|(c, b)| *c = *b);
             read_row(&column, row);
         }
@@ -132,7 +132,7 @@ impl FlowPair {
         let (layers, base) = numbers.split_at_mut(self.inverse.layers_len * (2 * d + 1));
         self.inverse.write(&phi[BASE_ROWS * n..], layers);
         let mut column = vec![0.0; d];
-        for (i, row) in phi[..BASE_ROWS * n].chunks_exact(n).enumerate() {
+        for (i, row) in phi[..BASE_ROWS * n].chunks_exact(n.max(1)).enumerate() {
             write_row(row, &mut column);
             base[i..].iter_mut().step_by(BASE_ROWS).zip(&column).for_each(|(b, c)| *b = *c);
         }

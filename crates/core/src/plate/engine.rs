@@ -7,8 +7,9 @@
 use super::guide::{Guide, Rows};
 use super::{Datum, Given, PlateModel};
 use crate::error::{Error, Result};
-use crate::gradient::{Estimate, GradientSettings, Pass, Plan, plan};
+use crate::gradient::{Estimate, Estimator, GradientSettings, Pass, Plan, plan};
 use crate::likelihood::Kind;
+use crate::model::describe;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, stream};
@@ -90,7 +91,12 @@ impl<'a> PlateEngine<'a> {
         let none = Batch::zeros(model.globals().len(), 0);
         let datum = Datum { plate: model, n: 0, globals: &none };
         locals.check(&datum)?;
-        let settings = GradientSettings { replicates: 1, importance: 0, ..settings.clone() };
+        if settings.importance > 0 || settings.estimator == Estimator::DisArm {
+            let reason = "a plate takes neither importance weights nor pairs of draws; ask for another estimator";
+            return mismatch("the settings", reason);
+        }
+        // Every draw of the globals has draws of its own.
+        let settings = GradientSettings { replicates: 1, ..settings.clone() };
         let plans = plan(&datum, locals, &settings)?;
         let mut global_plans = Vec::new();
         match globals {
@@ -99,7 +105,7 @@ impl<'a> PlateEngine<'a> {
             Some(q) => {
                 let given = Given { latents: model.globals(), log_joint: &[], d_globals: &none };
                 q.check(&given)?;
-                let score = GradientSettings { estimator: crate::gradient::Estimator::Score, ..settings.clone() };
+                let score = GradientSettings { estimator: Estimator::Score, ..settings.clone() };
                 global_plans = plan(&given, q, &score)?;
                 let is_continuous = |i: usize| q.likelihood().kind(i) != Kind::Sampled;
                 if (0..model.globals().len()).any(is_continuous) && !model.has_gradient() {
@@ -129,6 +135,19 @@ impl<'a> PlateEngine<'a> {
         })
     }
 
+    fn check(&self, model: &dyn PlateModel, batch: &[usize], at: &PlateParameters) -> Result<()> {
+        let lens = self.globals.map_or((0, 0), |q| (q.theta_len(), q.phi_len()));
+        let found = (at.globals.0.len(), at.globals.1.len(), at.locals.len());
+        let expected = (lens.0, lens.1, self.rows.parameters_len());
+        let missing = batch.iter().find(|n| **n >= model.data_len());
+        let reason = match missing {
+            Some(n) => format!("there is no datum {}; there are {}", n + 1, model.data_len()),
+            None if found != expected => format!("they have {found:?} numbers, it asks for {expected:?}"),
+            None => return Ok(()),
+        };
+        Err(Error::Mismatch { first: "the parameters".to_owned(), second: "the plate".to_owned(), reason })
+    }
+
     pub(super) fn rows(&self) -> &Rows {
         &self.rows
     }
@@ -138,11 +157,12 @@ impl<'a> PlateEngine<'a> {
         &self.plans
     }
 
-    /// Estimates the bound of the whole plate from the data in `batch`, and writes its gradient. `pass` tells the random numbers
-    /// of one step from those of another.
+    /// Estimates the bound of the whole plate from the data in `batch`, and writes its gradient. The same (seed, step) means the
+    /// same random numbers.
     ///
     /// # Errors
-    /// What the model returns, and [`Error::NotFinite`] where no draw is finite.
+    /// What the model returns, [`Error::NotFinite`] where no draw of a datum or of the globals is finite, and
+    /// [`Error::Mismatch`] for parameters of other lengths or data that do not exist.
     pub fn step(
         &mut self,
         model: &dyn PlateModel,
@@ -151,6 +171,7 @@ impl<'a> PlateEngine<'a> {
         at: &PlateParameters,
         gradient: &mut PlateGradient,
     ) -> Result<Estimate> {
+        self.check(model, batch, at)?;
         let draws_len = self.settings.draws;
         let scale = model.data_len() as f64 / batch.len().max(1) as f64;
         self.streams.clear();
@@ -194,10 +215,6 @@ impl<'a> PlateEngine<'a> {
             }
         }
         let drawn = draws_len * batch.len();
-        if dropped == drawn && drawn > 0 {
-            let example = format!("datum {} and the others of its batch", batch[0] + 1);
-            return Err(Error::NotFinite { step, dropped, drawn, example });
-        }
         let Some(q) = self.globals else {
             let elbo = log_joint.iter().sum::<f64>() / draws_len as f64;
             return Ok(Estimate { elbo, dropped, drawn });
@@ -206,7 +223,11 @@ impl<'a> PlateEngine<'a> {
         let (theta, phi) = (&at.globals.0, &at.globals.1);
         self.pass.forward(&given, q, theta, phi)?;
         let finite = |f: &f64| f.is_finite();
-        let kept = self.pass.integrand.iter().filter(|f| finite(f)).count().max(1) as f64;
+        let kept = self.pass.integrand.iter().filter(|f| finite(f)).count() as f64;
+        if kept == 0.0 {
+            let example = describe(&given, &self.pass.draws.z, 0, self.pass.log_p[0]);
+            return Err(Error::NotFinite { step, dropped: draws_len, drawn: draws_len, example });
+        }
         let weight: Vec<f64> = self.pass.integrand.iter().map(|f| if finite(f) { 1.0 / kept } else { 0.0 }).collect();
         let (d_theta, d_phi) = (&mut gradient.globals.0, &mut gradient.globals.1);
         for (d, len) in [(&mut *d_theta, q.theta_len()), (&mut *d_phi, q.phi_len())] {
@@ -271,16 +292,29 @@ impl Worker {
             let integrand = &self.pass.integrand;
             let kept = integrand.iter().filter(|f| f.is_finite()).count();
             self.dropped += draws_len - kept;
+            if kept == 0 {
+                let example = describe(&datum, &self.pass.draws.z, 0, self.pass.log_p[0]);
+                let example = format!("datum {}: {example}", n + 1);
+                return Err(Error::NotFinite { step, dropped: draws_len, drawn: draws_len, example });
+            }
+            // A draw that is impossible for this datum says nothing about it; the others speak for it, so that the globals keep
+            // what the rest of the data say.
+            let mean = integrand.iter().filter(|f| f.is_finite()).sum::<f64>() / kept as f64;
             for ((w, f), value) in self.weight.iter_mut().zip(integrand).zip(&mut self.value) {
                 *w = if f.is_finite() { scale / kept as f64 } else { 0.0 };
-                *value += f;
+                *value += if f.is_finite() { *f } else { mean };
             }
             if betas.columns_len() > 0 && model.has_gradient() {
                 self.d_datum.reset(betas.columns_len(), draws_len);
                 self.d_z.reset(q.likelihood().latents_len(), draws_len);
                 let (z, d_z) = (&self.pass.draws.z, &mut self.d_z);
                 model.log_datum_gradient(n, betas, z, &mut self.log_p, &mut self.d_datum, d_z)?;
-                add_scaled(1.0, self.d_datum.as_slice(), self.d_globals.as_mut_slice());
+                for i in 0..betas.columns_len() {
+                    let d_datum = self.d_datum.column(i).iter().zip(&self.weight);
+                    for (to, (d, w)) in self.d_globals.column_mut(i).iter_mut().zip(d_datum) {
+                        *to += if *w == 0.0 { 0.0 } else { *d };
+                    }
+                }
             }
             self.d_row.clear();
             self.d_row.resize(rows.row_len(), 0.0);

@@ -69,6 +69,10 @@ impl<'a> PlateFit<'a> {
             let reason = "at least one datum is needed";
             return Err(Error::BadSetting { field: "batch_len", value: "0".to_owned(), reason });
         }
+        if !(settings.step_size > 0.0 && settings.step_size.is_finite()) {
+            let (value, reason) = (settings.step_size.to_string(), "it must be above 0");
+            return Err(Error::BadSetting { field: "step_size", value, reason });
+        }
         let engine = PlateEngine::new(model, globals, locals, guide, &settings.gradient)?;
         let mut rng = stream(settings.seed, u64::MAX, 0, 0);
         let mut parameters = PlateParameters::default();
@@ -121,6 +125,10 @@ impl<'a> PlateFit<'a> {
     fn take_step(&mut self, batch: &[usize], size: f64) -> Result<Estimate> {
         let key = (self.settings.seed, self.step);
         let estimate = self.engine.step(self.model, batch, key, &self.parameters, &mut self.gradient)?;
+        let gradients = [&self.gradient.globals.0, &self.gradient.globals.1, &self.gradient.locals];
+        if !gradients.into_iter().flatten().all(|d| d.is_finite()) {
+            return Err(Error::GradientNotFinite { step: self.step, elbo: estimate.elbo });
+        }
         self.step += 1;
         let [theta, phi] = &mut self.of_globals;
         theta.ascend(&mut self.parameters.globals.0, &self.gradient.globals.0, size);

@@ -52,7 +52,7 @@ pub trait PlateModel: Send + Sync {
     /// As [`Model::log_joint`].
     fn log_datum(&self, n: usize, globals: &Batch, z: &Batch, out: &mut [f64]) -> Result<()>;
 
-    /// Whether [`log_datum_gradient`](Self::log_datum_gradient) works; needed for globals and for continuous locals.
+    /// Whether [`log_datum_gradient`](Self::log_datum_gradient) works; needed for continuous globals and locals.
     fn has_gradient(&self) -> bool {
         false
     }

@@ -74,7 +74,9 @@ impl Start {
     /// [`Error::Mismatch`] where a location or a scale is missing or has another length.
     pub fn check(&self, lambda_len: usize) -> Result<()> {
         let rows = self.locations.iter().chain(&self.scales);
-        let wrong = rows.map(Vec::len).find(|len| *len != lambda_len);
+        let square = |len: usize| (len == lambda_len * lambda_len).then_some(lambda_len).unwrap_or(len);
+        let matrices = self.covariances.iter().flatten().map(|matrix| square(matrix.len()));
+        let wrong = rows.map(Vec::len).chain(matrices).find(|len| *len != lambda_len);
         let missing = self.locations.is_empty() || self.scales.is_empty();
         let found = wrong.or(missing.then_some(0));
         match found {

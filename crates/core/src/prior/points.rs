@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
+use rand_distr::{Distribution, StandardNormal};
 
 /// K points, stratified over, with learned weights; θ is the K logits of the weights, then each point.
 ///
@@ -118,10 +119,18 @@ impl Prior for Points {
         out.fill(f64::NAN);
     }
 
-    fn initialize(&self, start: &Start, _rng: &mut Stream, theta: &mut [f64]) {
+    /// A location each; points that share one are scattered about it, or they would never part.
+    fn initialize(&self, start: &Start, rng: &mut Stream, theta: &mut [f64]) {
         theta[..self.components_len].fill(0.0);
         for k in 0..self.components_len {
-            theta[self.point(k)].copy_from_slice(&start.locations[k % start.locations.len()]);
+            let place = k % start.locations.len();
+            theta[self.point(k)].copy_from_slice(&start.locations[place]);
+            if k >= start.locations.len() {
+                for (t, scale) in theta[self.point(k)].iter_mut().zip(&start.scales[place % start.scales.len()]) {
+                    let normal: f64 = StandardNormal.sample(rng);
+                    *t += scale * normal;
+                }
+            }
         }
     }
 }

@@ -190,9 +190,9 @@ impl Prior for Switched {
             match directions.as_ref().and_then(|d| d.get(m)) {
                 // Two points a deviation either side of the centre have the start's variance.
                 Some(direction) => theta[shift.clone()].iter_mut().zip(direction).for_each(|(t, d)| *t = 2.0 * d),
-                None => theta[shift.clone()].iter_mut().for_each(|t| {
+                None => theta[shift.clone()].iter_mut().zip(&start.scales[0]).for_each(|(t, scale)| {
                     let normal: f64 = StandardNormal.sample(rng);
-                    *t = 0.5 * normal;
+                    *t = 2.0 * scale * normal;
                 }),
             }
             for location in &mut centre.locations {

@@ -317,8 +317,8 @@ impl Recursive for Mirror {
         for m in 0..self.switches_len {
             let column = self.top().start + self.upper_len + m;
             for s in 0..draws_len {
-                d[s] = d_log_r[s] * (x.get(column, s) - sigmoid(logits.get(m, s)));
-                d_x.column_mut(column)[s] += d_log_r[s] * logits.get(m, s);
+                d[s] = counted(d_log_r[s], x.get(column, s) - sigmoid(logits.get(m, s)));
+                d_x.column_mut(column)[s] += counted(d_log_r[s], logits.get(m, s));
             }
             self.affine_pullback(&at.phi[self.switch(m)], features, &d, &mut d_phi[self.switch(m)], &mut d_features);
         }
@@ -327,9 +327,9 @@ impl Recursive for Mirror {
             let inverse = (-at.phi[range.end - 1]).exp();
             for s in 0..draws_len {
                 let t = (x.get(column, s) - means.get(u, s)) * inverse;
-                d[s] = d_log_r[s] * t * inverse;
+                d[s] = counted(d_log_r[s], t * inverse);
                 d_x.column_mut(column)[s] -= d[s];
-                d_phi[range.end - 1] += d_log_r[s] * (t * t - 1.0);
+                d_phi[range.end - 1] += counted(d_log_r[s], t * t - 1.0);
             }
             self.affine_pullback(&at.phi[range.clone()], features, &d, &mut d_phi[range], &mut d_features);
         }
@@ -339,8 +339,8 @@ impl Recursive for Mirror {
             for (c, j) in self.latents[i].0.clone().enumerate() {
                 let (standard, inverse) = (standard.column(j), inverse.column(j));
                 for s in 0..draws_len {
-                    d[s] = d_log_r[s] * standard[s] * inverse[s];
-                    d_scale[s] = d_log_r[s] * (standard[s] * standard[s] - 1.0);
+                    d[s] = counted(d_log_r[s], standard[s] * inverse[s]);
+                    d_scale[s] = counted(d_log_r[s], standard[s] * standard[s] - 1.0);
                 }
                 add_scaled(-1.0, &d, d_x.column_mut(j));
                 let own = &at.phi[self.coordinate(i, c)];
@@ -411,6 +411,11 @@ impl Recursive for Mirror {
     fn initialize(&self, _start: &Start, _rng: &mut Stream, phi: &mut [f64]) {
         phi.fill(0.0);
     }
+}
+
+/// weight · value; a dropped draw has weight 0 and stays out whatever its value is.
+fn counted(weight: f64, value: f64) -> f64 {
+    if weight == 0.0 { 0.0 } else { weight * value }
 }
 
 impl Mirror {

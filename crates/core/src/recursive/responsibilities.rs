@@ -49,7 +49,7 @@ impl Recursive for Responsibilities {
             let first = format!("the recursive approximation `{}`", self.name());
             Err(Error::Mismatch { first, second, reason: reason.to_owned() })
         };
-        if prior.noise_len() > 0 {
+        if prior.columns_len() > 0 {
             return mismatch(format!("the prior `{}`", prior.name()), "it is for mixtures of points; use another r");
         }
         if (0..likelihood.latents_len()).any(|i| likelihood.kind(i) == Kind::Pathwise) {

@@ -87,7 +87,7 @@ impl Recursive for SameAsPrior {
         _d_phi: &mut [f64],
         _scratch: &mut Scratch,
     ) {
-        // On the noise nothing of r moves with θ but log π_k, and the bound's own −log π_k cancels that.
+        // On the noise nothing of r moves with θ but log π_k and the switches' probability, and the bound's own cancel those.
     }
 
     fn sample(

@@ -341,6 +341,7 @@ impl<F: Family> Family for Mixed<F> {
 
     /// From the lowest to the highest value that any node needs.
     fn window(&self, lambda: &[f64]) -> Option<(f64, f64)> {
+        self.family.window(&lambda[..0])?;
         Some(cover_windows(lambda, |lambda| {
             let (windows, len) = self.windows(lambda);
             (windows[0].0, windows[..len].iter().fold(0.0, |upper, window| window.1.max(upper)))

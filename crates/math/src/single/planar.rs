@@ -16,13 +16,22 @@ pub struct Planar {
     pub layers_len: usize,
 }
 
-/// What a layer's parameters say about every draw: the slope of softplus(w·u), w·û, the bend (û = u + bend·w) and |w|².
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What a layer's parameters say about every draw: softplus(w·u) = 1 + w·û with its slope, the bend (û = u + bend·w) and |w|².
+///
+/// The determinant 1 + (1 − t²) w·û is written t² + (1 − t²) softplus, which is positive however near −1 w·û is.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bend {
+    softplus: f32,
     slope: f32,
-    w_uhat: f32,
     bend: f32,
     w_w: f32,
+}
+
+impl Default for Bend {
+    /// Without a direction the layer is the shift x + u tanh b, whose determinant is 1.
+    fn default() -> Self {
+        Self { softplus: 1.0, slope: 0.0, bend: 0.0, w_w: 0.0 }
+    }
 }
 
 /// Whether a gradient takes the place of what is there or is added to it.
@@ -104,11 +113,11 @@ pub fn bends<S: Simd>(s: S, flow: Planar, parameters: &[Lanes], out: &mut [Bend]
         }
         let (softplus, slope) = simd::softplus_sigmoid(s, load(s, &w_u));
         for (i, out) in out.iter_mut().enumerate() {
-            // Without a direction the layer is the shift x + u tanh b, whose determinant is 1.
             *out = Bend::default();
             if w_w[i] >= 1e-30 {
-                let w_uhat = softplus[i] - 1.0;
-                *out = Bend { slope: slope[i], w_uhat, bend: (w_uhat - w_u[i]) / w_w[i], w_w: w_w[i] };
+                let softplus = softplus[i].max(f32::MIN_POSITIVE);
+                let bend = (softplus - 1.0 - w_u[i]) / w_w[i];
+                *out = Bend { softplus, slope: slope[i], bend, w_w: w_w[i] };
             }
         }
     }
@@ -132,8 +141,7 @@ pub fn forward<S: Simd>(
     for l in 0..flow.layers_len {
         let (layer, bend) = (flow.layer(parameters, l), bends[l]);
         let t = simd::tanh(s, load_draws(s, &w_x) + flow.shift(parameters, l));
-        let det = (splat(s, 1.0) - t * t).mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
-        log_det += simd::ln(s, det);
+        log_det += simd::ln(s, determinant(s, t, bend));
         tanh[l] = std::array::from_fn(
             #[inline(always)]
             |q| t[q],
@@ -145,6 +153,13 @@ pub fn forward<S: Simd>(
         }
     }
     log_det
+}
+
+/// t² + (1 − t²) softplus(w·u).
+#[inline(always)]
+fn determinant<S: Simd>(s: S, t: V<S>, bend: Bend) -> V<S> {
+    let square = t * t;
+    (splat(s, 1.0) - square).mul_add(splat(s, bend.softplus), square)
 }
 
 /// row·x for eight draws.
@@ -217,8 +232,8 @@ pub fn pullback<S: Simd>(
         let (layer, bend) = (flow.layer(parameters, l), bends[l]);
         let t = load_draws(s, &tanh[l]);
         let slope = splat(s, 1.0) - t * t;
-        let c = d_log_det / slope.mul_add(splat(s, bend.w_uhat), splat(s, 1.0));
-        let d_inner = slope * (t * c).mul_add(splat(s, -2.0 * bend.w_uhat), load_draws(s, &d_tanh));
+        let c = d_log_det / determinant(s, t, bend);
+        let d_inner = slope * (t * c).mul_add(splat(s, -2.0 * (bend.softplus - 1.0)), load_draws(s, &d_tanh));
         let along_w;
         // The first layer has none below.
         let below = (flow.layer(parameters, l.max(1) - 1), bends[l.max(1) - 1]);

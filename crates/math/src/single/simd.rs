@@ -59,7 +59,7 @@ const LN_2_LOW: f32 = 1.428_606_8e-6;
 /// 1.5 · 2²³: adding it rounds to a whole number and leaves that number in the low bits.
 const ROUND: f32 = 12_582_912.0;
 
-/// eˣ; 0 below −87, ∞ above 88.72.
+/// eˣ; 0 below −86.99, ∞ above 88.72.
 #[inline(always)]
 pub fn exp<S: Simd>(s: S, x: V<S>) -> V<S> {
     let inside = x.max(splat(s, -87.0)).min(splat(s, 89.0));

@@ -50,8 +50,8 @@ impl GaussianProcessMap {
     /// # Errors
     /// [`Error::BadPart`] without data.
     pub fn new(lambda_len: usize, upper_len: usize, data_len: usize) -> Result<Self> {
-        if data_len == 0 {
-            let reason = "it has no variational data; ask for at least 1".to_owned();
+        if data_len == 0 || lambda_len == 0 {
+            let reason = "it has no variational data or no parameters; ask for at least 1 of each".to_owned();
             return Err(Error::BadPart { part: "a Gaussian process prior".to_owned(), reason });
         }
         Ok(Self { lambda_len, upper_len, data_len })
@@ -67,7 +67,9 @@ impl GaussianProcessMap {
     /// Where input `a` lies along coordinate `c` when its parameter is zero: spread over twice the range of a standard normal,
     /// in another order along each coordinate, so that no two inputs start close together.
     pub fn place(&self, a: usize, c: usize) -> f64 {
-        let rank = (a * (2 * c + 1) + c) % self.data_len;
+        // A multiplier that shares no divisor with N visits every rank once.
+        let multiplier = (2 * c + 1..).find(|m| greatest_divisor(*m, self.data_len) == 1).unwrap_or(1);
+        let rank = (a * multiplier + c) % self.data_len;
         2.0 * normal_quantile((rank as f64 + 0.5) / self.data_len as f64)
     }
 
@@ -144,6 +146,10 @@ impl GaussianProcessMap {
         let least = (2.0 * parts.log_sigma).exp() * JITTER * 0.5;
         out.iter_mut().for_each(|o| *o = o.max(least));
     }
+}
+
+fn greatest_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { greatest_divisor(b, a % b) }
 }
 
 /// The cotangents of the kernel's ingredients.

@@ -50,7 +50,7 @@ pub trait LevelMap: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// Parameters with which λ is about the diagonal Gaussian of the start, whatever the level above.
+    /// Parameters with which λ lies at the start's location, no wider than its scales, and hardly moves with the level above.
     fn initialize(&self, start: &Start, rng: &mut Stream, theta: &mut [f64]);
 }
 

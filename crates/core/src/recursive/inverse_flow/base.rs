@@ -200,8 +200,10 @@ fn coordinate_pullback<S: Simd>(
     let mut v = [splat(s, 0.0); LANES];
     for at in (0..draws_len).step_by(LANES) {
         let (t, w) = (load(s, standard, at, 0.0), load(s, weight, at, 0.0));
-        let d_mean = w * t * load(s, inverse, at, 0.0);
-        let d_log_sd = w * (t * t - 1.0);
+        // A dropped draw has weight 0 and stays out even where its scale is nothing.
+        let counts = w.simd_eq(splat(s, 0.0));
+        let d_mean = counts.select(splat(s, 0.0), w * t * load(s, inverse, at, 0.0));
+        let d_log_sd = counts.select(splat(s, 0.0), w * (t * t - 1.0));
         store(-d_mean, to.x, at);
         store(d_mean, to.mean, at);
         store(d_log_sd, to.log_sd, at);
