@@ -202,6 +202,24 @@ fn the_table_has_every_method_and_the_picture_is_written() {
     assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
 }
 
+/// Without the integral the KL is unknown, and the bounds on it have the exact one, 0.2829 by enumeration, between them. Their
+/// standard errors are below 0.01.
+#[test]
+fn a_grid_that_is_too_large_leaves_bounds_on_the_divergence() {
+    let arguments = ["compare", "correlated-poisson-b", "--methods", "bbvi,hvm-gaussian", "--states-max", "1000"];
+    let output = hyperprior(&[&arguments[..], &["--no-pictures", "--quiet"]].concat());
+    let printed = text(&output.stdout);
+    let line = printed.lines().find(|l| l.starts_with("hvm-gaussian: KL between")).expect("the bounds");
+    let numbers: Vec<f64> = line.split([' ', ',']).filter_map(|word| word.parse().ok()).collect();
+    assert_eq!(numbers.len(), 2, "{line}");
+    assert!(numbers[0] - 0.04 < 0.2829 && 0.2829 < numbers[1] + 0.04 && numbers[1] - numbers[0] < 0.1, "{line}");
+    // A point needs no integral.
+    assert!(printed.contains("0.73106"), "{printed}");
+    let output = hyperprior(&[&arguments[..], &["--no-pictures", "--quiet", "--json"]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert!(report["rows"][1]["kl"].is_null() && report["rows"][1]["elbo_exact"].is_null());
+}
+
 #[test]
 fn mistakes_are_usage_errors_with_a_way_out() {
     let cases: [(&[&str], &str); 6] = [

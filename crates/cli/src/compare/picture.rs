@@ -25,7 +25,7 @@ fn caption(outcomes: &[Outcome], has_kl: bool) -> String {
     }
     let mut caption = "Distance to the true posterior on a logarithmic axis: shorter is better.".to_owned();
     if outcomes.iter().any(|o| o.kl_between.is_some()) {
-        caption.push_str(" Pale bars are upper bounds: the evidence less the hierarchical ELBO.");
+        caption.push_str(" Pale bars are upper bounds, not integrated over λ.");
     }
     caption
 }
