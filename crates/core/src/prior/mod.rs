@@ -74,7 +74,7 @@ impl Start {
     /// [`Error::Mismatch`] where a location or a scale is missing or has another length.
     pub fn check(&self, lambda_len: usize) -> Result<()> {
         let rows = self.locations.iter().chain(&self.scales);
-        let square = |len: usize| (len == lambda_len * lambda_len).then_some(lambda_len).unwrap_or(len);
+        let square = |len: usize| if len == lambda_len * lambda_len { lambda_len } else { len };
         let matrices = self.covariances.iter().flatten().map(|matrix| square(matrix.len()));
         let wrong = rows.map(Vec::len).chain(matrices).find(|len| *len != lambda_len);
         let missing = self.locations.is_empty() || self.scales.is_empty();
