@@ -83,6 +83,15 @@ fn a_narrower_factor_follows_what_no_poisson_can() {
 }
 
 #[test]
+fn a_hierarchical_model_ties_the_ring_together() {
+    for seed in seeds() {
+        let rows = rows("ising-ring-8", "bbvi,hvm-gaussian", seed);
+        assert_sandwich(&rows);
+        assert!(kl(&rows, "hvm-gaussian") <= 0.005, "seed {seed}: {}", kl(&rows, "hvm-gaussian"));
+    }
+}
+
+#[test]
 fn a_hierarchical_model_ties_the_grid_together() {
     for seed in seeds() {
         let rows = rows("ising-grid-4x4", "bbvi,hvm-gaussian", seed);
