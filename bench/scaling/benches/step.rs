@@ -1,4 +1,5 @@
-//! One gradient step over 10³, 10⁴ and 10⁵ latents, on one thread and on all, and the exponent with which its time grows.
+//! One gradient step over 10³, 10⁴ and 10⁵ latents, on one thread and on all, and the exponent with which its time grows; then
+//! over flows of 10, 40 and 160 layers.
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use hyperprior_bench_scaling::{Stepper, exponent};
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 const SIZES: [usize; 3] = [1_000, 10_000, 100_000];
+const LENGTHS: [usize; 3] = [10, 40, 160];
 const GOAL: f64 = 1.15;
 
 fn main() -> ExitCode {
@@ -20,26 +22,31 @@ fn main() -> ExitCode {
     for (name, threads) in [("one thread", 1), ("default threads", 0)] {
         // 0 asks rayon for its default.
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a thread pool");
-        let points = run(&mut criterion, name, &pool);
-        if points.len() == SIZES.len() {
-            let found = exponent(&points);
-            println!("{name}: exponent in d: {found:.2} (goal ≤ {GOAL})");
-            worst = worst.max(found);
+        worst = worst.max(run(&mut criterion, &format!("{name}, d"), &pool, SIZES, Stepper::new));
+        if threads == 1 {
+            let flows = |length| Stepper::with_lengths(SIZES[0], length, length);
+            worst = worst.max(run(&mut criterion, &format!("{name}, flow length"), &pool, LENGTHS, flows));
         }
     }
     criterion.final_summary();
     if worst > GOAL { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Each size that was measured, with the median time of a step.
-fn run(criterion: &mut Criterion, name: &str, pool: &ThreadPool) -> Vec<(f64, f64)> {
+/// Measures a step at each size and prints the exponent with which its median time grows; −∞ where a filter left sizes out.
+fn run(
+    criterion: &mut Criterion,
+    name: &str,
+    pool: &ThreadPool,
+    sizes: [usize; 3],
+    stepper: impl Fn(usize) -> hyperprior::Result<Stepper>,
+) -> f64 {
     let mut points = Vec::new();
     let mut group = criterion.benchmark_group(format!("gradient step, {name}"));
-    for d in SIZES {
-        let mut stepper = Stepper::new(d).expect("a model of at least one latent");
+    for size in sizes {
+        let mut stepper = stepper(size).expect("a model of at least one latent");
         let mut seconds = Vec::new();
-        group.throughput(Throughput::Elements(d as u64));
-        group.bench_function(BenchmarkId::from_parameter(d), |bencher| {
+        group.throughput(Throughput::Elements(size as u64));
+        group.bench_function(BenchmarkId::from_parameter(size), |bencher| {
             bencher.iter_custom(|steps| {
                 let elapsed = pool.install(|| {
                     let start = Instant::now();
@@ -55,9 +62,14 @@ fn run(criterion: &mut Criterion, name: &str, pool: &ThreadPool) -> Vec<(f64, f6
         // Nothing was measured where a filter left this size out, and one step is a test run.
         if seconds.len() > 1 {
             seconds.sort_by(f64::total_cmp);
-            points.push((d as f64, seconds[seconds.len() / 2]));
+            points.push((size as f64, seconds[seconds.len() / 2]));
         }
     }
     group.finish();
-    points
+    if points.len() < sizes.len() {
+        return f64::NEG_INFINITY;
+    }
+    let found = exponent(&points);
+    println!("{name}: exponent {found:.2} (goal ≤ {GOAL})");
+    found
 }

@@ -85,10 +85,18 @@ impl Stepper {
     /// # Errors
     /// Where `d` is 0.
     pub fn new(d: usize) -> Result<Self> {
+        Self::with_lengths(d, FLOW, INVERSE)
+    }
+
+    /// Over `d` latents, with flows of these lengths.
+    ///
+    /// # Errors
+    /// Where `d` is 0.
+    pub fn with_lengths(d: usize, flow_len: usize, inverse_len: usize) -> Result<Self> {
         let model = Counts::new(d)?;
         let likelihood = MeanField::for_latents(model.latents())?;
-        let recursive = InverseFlow::new(&likelihood, 1, INVERSE, Space::Lambda);
-        let q = Variational::new(likelihood, PlanarFlow::new(d, FLOW)?, recursive)?;
+        let recursive = InverseFlow::new(&likelihood, 1, inverse_len, Space::Lambda);
+        let q = Variational::new(likelihood, PlanarFlow::new(d, flow_len)?, recursive)?;
         Self::over(model, q)
     }
 

@@ -233,12 +233,12 @@ impl Variational {
         for i in 0..latents.len() {
             let factor = format!("the factor `{}` of {}", self.likelihood.factor_name(i), latents.name(i));
             let (own, latent) = (self.likelihood.support(i), latents.support(i));
-            let fits = match self.likelihood.kind(i) {
-                crate::likelihood::Kind::PointMass => !latent.is_discrete(),
-                _ => own.is_within(&latent),
-            };
-            if !fits {
-                return mismatch(factor, format!("it covers {own:?}, the latent's support is {latent:?}"));
+            if !self.likelihood.is_within(i, &latent) {
+                let covers = match self.likelihood.kind(i) {
+                    crate::likelihood::Kind::PointMass => "its map leaves the support".to_owned(),
+                    _ => format!("it covers {own:?}"),
+                };
+                return mismatch(factor, format!("{covers}; the latent's support is {latent:?}"));
             }
             if self.likelihood.kind(i) != crate::likelihood::Kind::Sampled && model.gradient().is_none() {
                 let reason = "its draws are differentiated, and the model has no gradient; give it one".to_owned();

@@ -345,6 +345,19 @@ fn a_mixture_with_its_parameters_summed_out_is_the_one_with_them_drawn() {
     }
 }
 
+/// Catches a point mass whose map would put z where the model has nothing to say.
+#[test]
+fn a_point_mass_must_stay_within_its_latents_support() {
+    let model = support::Small::new(&[Support::Positive], |z| -z[0]).with_gradient(|_, d| d[0] = -1.0);
+    let with = |bijector| {
+        let likelihood = MeanField::new(vec![Factor::PointMass(bijector)]).unwrap();
+        let prior = Gaussian::new(1, Covariance::Diagonal).unwrap();
+        Variational::new(likelihood, prior, SameAsPrior).unwrap().check(&model)
+    };
+    assert!(with(Bijector::Exp).is_ok());
+    assert!(with(Bijector::Identity).unwrap_err().to_string().contains("its map leaves the support"));
+}
+
 /// Catches a switch that is left where it is because one of its sides is impossible.
 #[test]
 fn a_switch_learns_to_avoid_an_impossible_side() {

@@ -102,6 +102,22 @@ impl Bijector {
         }
     }
 
+    /// Whether every y lies in `support`.
+    ///
+    /// ```
+    /// use hyperprior_math::{bijector::Bijector, family::Support};
+    /// assert!(Bijector::Exp.is_within(&Support::Positive));
+    /// assert!(!Bijector::Identity.is_within(&Support::Positive));
+    /// ```
+    pub fn is_within(&self, support: &Support) -> bool {
+        match (self, support) {
+            (_, Support::Real) | (Self::Exp, Support::Positive) => true,
+            (Self::Logistic(interval), Support::Positive) => interval.lower() >= 0.0,
+            (Self::Logistic(interval), Support::UnitInterval) => interval.lower() >= 0.0 && interval.upper() <= 1.0,
+            _ => false,
+        }
+    }
+
     /// out = y(x).
     pub fn forward(&self, x: &[f64], out: &mut [f64]) {
         match *self {

@@ -139,6 +139,13 @@ impl Likelihood for MeanField {
         }
     }
 
+    fn is_within(&self, i: usize, support: &Support) -> bool {
+        match &self.factors[i] {
+            Factor::Family(family) => family.support().is_within(support),
+            Factor::PointMass(bijector) => bijector.is_within(support),
+        }
+    }
+
     fn kind(&self, i: usize) -> Kind {
         match &self.factors[i] {
             Factor::PointMass(_) => Kind::PointMass,

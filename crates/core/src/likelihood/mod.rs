@@ -46,6 +46,11 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// The values latent i's factor covers; a point mass counts as real, whatever interval it is mapped onto.
     fn support(&self, i: usize) -> Support;
 
+    /// Whether all values of latent i's factor lie in `support`; for a point mass those of T(λ).
+    fn is_within(&self, i: usize, support: &Support) -> bool {
+        self.support(i).is_within(support)
+    }
+
     /// How latent i is differentiated.
     fn kind(&self, i: usize) -> Kind;
 
