@@ -151,7 +151,7 @@ fn a_pathwise_factor_beside_a_discrete_one_has_the_derivative_of_the_bound_for_a
 }
 
 /// What stands in the place of a point mass's z until λ is known.
-fn placeholder() -> Rule {
+fn unread() -> Rule {
     Rule { points: vec![vec![f64::NAN]], weights: vec![1.0] }
 }
 
@@ -169,7 +169,7 @@ fn point_masses_alone_have_the_derivative_of_the_bound() {
                 Variational::from_parts(Arc::new(likelihood()), prior, Box::new(hyperprior::recursive::SameAsPrior))
                     .unwrap();
             let noise = fixed_noise(q.prior().noise_len(), 3, 6);
-            let law = Law { model: &model, q: &q, noise, latents: placeholder() };
+            let law = Law { model: &model, q: &q, noise, latents: unread() };
             let (d_theta, _) = law.gradient(&theta, &[], &settings());
             let numeric = finite_difference::gradient(|theta| law.value(theta, &[]), &theta, STEP);
             assert_gradient(&format!("{name} × {}", q.prior().name()), &d_theta, &numeric, TOLERANCE);
@@ -190,10 +190,7 @@ fn point_masses_beside_a_discrete_latent_have_the_derivative_of_the_bound() {
         let name = format!("coin and point mass on {support:?}");
         // Delta: r = prior. Four Gaussians: r = prior, four inverse flows, two analytic ones on the noise. Three flows, the
         // low-rank Gaussian and the copula: two inverse flows on λ each. What has no density: nothing.
-        assert_eq!(
-            check(&name, &coin_and(support), likelihood, &[0.4; 2], &with_coin(&placeholder())),
-            1 + 4 * 7 + 5 * 2
-        );
+        assert_eq!(check(&name, &coin_and(support), likelihood, &[0.4; 2], &with_coin(&unread())), 1 + 4 * 7 + 5 * 2);
     }
 }
 

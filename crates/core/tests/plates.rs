@@ -94,7 +94,9 @@ fn normal_q() -> Variational {
 struct Clusters {
     globals: Latents,
     locals: Latents,
-    data: Vec<[f64; 1]>,
+    data: Vec<f64>,
+    /// What a network sees of each.
+    features: Vec<Vec<f64>>,
 }
 
 impl Clusters {
@@ -102,7 +104,8 @@ impl Clusters {
         Self {
             globals: Latents::new().vector("centre", 2, Support::Real).unwrap(),
             locals: Latents::new().scalar("label", Support::BINARY).unwrap(),
-            data: data.iter().map(|x| [*x]).collect(),
+            data: data.to_vec(),
+            features: data.iter().map(|x| vec![*x]).collect(),
         }
     }
 }
@@ -118,7 +121,7 @@ impl PlateModel for Clusters {
         self.data.len()
     }
     fn features(&self, n: usize) -> &[f64] {
-        &self.data[n]
+        &self.features[n]
     }
     fn has_gradient(&self) -> bool {
         true
@@ -132,7 +135,7 @@ impl PlateModel for Clusters {
     }
     fn log_datum(&self, n: usize, globals: &Batch, z: &Batch, out: &mut [f64]) -> Result<()> {
         for s in 0..out.len() {
-            out[s] = -0.5 * (self.data[n][0] - globals.get(z.get(0, s) as usize, s)).powi(2);
+            out[s] = -0.5 * (self.data[n] - globals.get(z.get(0, s) as usize, s)).powi(2);
         }
         Ok(())
     }
@@ -148,7 +151,7 @@ impl PlateModel for Clusters {
         self.log_datum(n, globals, z, out)?;
         for s in 0..out.len() {
             let own = z.get(0, s) as usize;
-            d_globals.set(own, s, self.data[n][0] - globals.get(own, s));
+            d_globals.set(own, s, self.data[n] - globals.get(own, s));
             d_globals.set(1 - own, s, 0.0);
         }
         Ok(())
@@ -268,52 +271,12 @@ fn with_the_noise_fixed_the_gradient_is_the_derivative_of_the_estimate() {
     }
 }
 
-/// Data that are told apart by an indicator each: a network without hidden layers is then a table.
-struct Numbered {
-    inner: Clusters,
-    indicators: Vec<Vec<f64>>,
-}
-
-impl PlateModel for Numbered {
-    fn globals(&self) -> &Latents {
-        self.inner.globals()
-    }
-    fn locals(&self) -> &Latents {
-        self.inner.locals()
-    }
-    fn data_len(&self) -> usize {
-        self.inner.data_len()
-    }
-    fn features(&self, n: usize) -> &[f64] {
-        &self.indicators[n]
-    }
-    fn has_gradient(&self) -> bool {
-        true
-    }
-    fn log_globals(&self, globals: &Batch, out: &mut [f64], d_globals: &mut Batch) -> Result<()> {
-        self.inner.log_globals(globals, out, d_globals)
-    }
-    fn log_datum(&self, n: usize, globals: &Batch, z: &Batch, out: &mut [f64]) -> Result<()> {
-        self.inner.log_datum(n, globals, z, out)
-    }
-    fn log_datum_gradient(
-        &self,
-        n: usize,
-        globals: &Batch,
-        z: &Batch,
-        out: &mut [f64],
-        d_globals: &mut Batch,
-        d_z: &mut Batch,
-    ) -> Result<()> {
-        self.inner.log_datum_gradient(n, globals, z, out, d_globals, d_z)
-    }
-}
-
 /// Catches a network whose output is not the row that a table would hold: value and gradients are the table's.
 #[test]
 fn a_network_that_is_a_lookup_table_is_the_table() {
+    // Data that are told apart by an indicator each: a network without hidden layers is then a table.
     let indicator = |n: usize| (0..DATA.len()).map(|m| f64::from(m == n)).collect();
-    let model = Numbered { inner: Clusters::new(&DATA), indicators: (0..DATA.len()).map(indicator).collect() };
+    let model = Clusters { features: (0..DATA.len()).map(indicator).collect(), ..Clusters::new(&DATA) };
     let (globals, locals) = (centres(), label());
     let table = somewhere(&globals, &locals, &Guide::Table, 5);
     let row = locals.theta_len() + locals.phi_len();

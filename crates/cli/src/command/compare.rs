@@ -1,5 +1,6 @@
 //! `hyperprior compare`: the paper's first table, every method on one target.
 
+use super::output::Output;
 use crate::compare::{self, Comparison, Method, Outcome, Row, Target};
 use crate::error::CliError;
 use crate::memory;
@@ -8,7 +9,6 @@ use crate::{study, table};
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
-use std::path::PathBuf;
 
 /// Fit every method that applies to a target, and hold them beside each other.
 #[derive(Debug, Args)]
@@ -33,21 +33,8 @@ pub struct Compare {
     /// Integrate q(z) over λ where z has at most this many states; beyond, a row with a continuous λ has no exact KL
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     states_max: usize,
-    /// The random seed
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
-    seed: u64,
-    /// Where the picture goes
-    #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]
-    out: PathBuf,
-    /// Draw no picture
-    #[arg(long)]
-    no_pictures: bool,
-    /// Print JSON on standard output, and nothing else there
-    #[arg(long)]
-    json: bool,
-    /// No progress bar, no messages
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Debug, Serialize)]
@@ -67,25 +54,25 @@ impl Compare {
             target: self.target,
             coupling: self.target.coupling(self.coupling)?,
             methods,
-            seed: self.seed,
+            seed: self.output.seed,
             states_max: self.states_max,
         };
         let stop = StopFlag::on_signals();
         let mut outcomes: Vec<Outcome> = Vec::new();
-        let result = compare::run(&comparison, self.quiet, &stop, |outcome| {
+        let result = compare::run(&comparison, self.output.quiet, &stop, |outcome| {
             outcomes.push(outcome);
             Ok(())
         });
         // What was computed is shown even where the rest was not.
-        if self.json {
+        if self.output.json {
             self.print_json(&outcomes)?;
         } else {
             print_table(&comparison, &outcomes)?;
         }
         result?;
-        if !self.no_pictures {
-            let written = compare::picture::draw(&comparison, &outcomes, &self.out)?;
-            if !self.quiet {
+        if !self.output.no_pictures {
+            let written = compare::picture::draw(&comparison, &outcomes, &self.output.out)?;
+            if !self.output.quiet {
                 eprintln!("{}", study::pictures::announce(&written));
             }
         }
@@ -94,7 +81,7 @@ impl Compare {
 
     fn print_json(&self, outcomes: &[Outcome]) -> Result<(), CliError> {
         let rows = outcomes.iter().map(|o| &o.row).collect();
-        let report = Report { target: self.target.name(), seed: self.seed, rows };
+        let report = Report { target: self.target.name(), seed: self.output.seed, rows };
         let mut out = std::io::stdout().lock();
         serde_json::to_writer(&mut out, &report)?;
         Ok(writeln!(out)?)

@@ -2,4 +2,5 @@
 
 pub mod compare;
 pub mod demo;
+mod output;
 pub mod reproduce;

@@ -1,5 +1,6 @@
 //! `hyperprior reproduce`: the paper's simulated study, and coupled spins, against exact answers.
 
+use super::output::Output;
 use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::study::{self, Experiment, Row, Target, pictures};
@@ -25,21 +26,8 @@ pub struct Reproduce {
     /// One target of the study instead of all
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// The random seed
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
-    seed: u64,
-    /// Where the pictures go
-    #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]
-    out: PathBuf,
-    /// Draw no pictures
-    #[arg(long)]
-    no_pictures: bool,
-    /// Print JSON on standard output, and nothing else there
-    #[arg(long)]
-    json: bool,
-    /// No progress bar, no messages
-    #[arg(long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Debug, Serialize)]
@@ -58,37 +46,37 @@ impl Reproduce {
         let mut written: Vec<PathBuf> = Vec::new();
         for target in targets {
             let mut rows = Vec::new();
-            let result = study::run(target, self.seed, self.quiet, &stop, |outcome| {
+            let result = study::run(target, self.output.seed, self.output.quiet, &stop, |outcome| {
                 rows.push(outcome.row.clone());
                 Ok(())
             });
             // What was computed is shown even where the rest was not.
-            if !self.json {
+            if !self.output.json {
                 print_target(target, &rows)?;
             }
             all_rows.append(&mut rows);
-            if self.json && result.is_err() {
+            if self.output.json && result.is_err() {
                 self.print_json(&all_rows)?;
             }
             let (posterior, outcomes) = result?;
-            if !self.no_pictures {
-                written.extend(pictures::draw(target, &posterior, &outcomes, &self.out)?);
+            if !self.output.no_pictures {
+                written.extend(pictures::draw(target, &posterior, &outcomes, &self.output.out)?);
             }
         }
-        if self.experiment == Experiment::CorrelatedPoisson && !self.no_pictures {
-            written.extend(pictures::gaussian_gamma(self.seed, &self.out)?);
+        if self.experiment == Experiment::CorrelatedPoisson && !self.output.no_pictures {
+            written.extend(pictures::gaussian_gamma(self.output.seed, &self.output.out)?);
         }
-        if self.json {
+        if self.output.json {
             self.print_json(&all_rows)?;
         }
-        if !self.quiet && !written.is_empty() {
+        if !self.output.quiet && !written.is_empty() {
             eprintln!("{}", pictures::announce(&written));
         }
         Ok(())
     }
 
     fn print_json(&self, rows: &[Row]) -> Result<(), CliError> {
-        let report = Report { experiment: self.experiment.name(), seed: self.seed, rows };
+        let report = Report { experiment: self.experiment.name(), seed: self.output.seed, rows };
         let mut out = std::io::stdout().lock();
         serde_json::to_writer(&mut out, &report)?;
         Ok(writeln!(out)?)

@@ -73,9 +73,13 @@ impl FitSettings {
 
     /// The step size at `step` of `steps`.
     fn size(&self, step: u64) -> f64 {
-        let done = step as f64 / self.steps.max(1) as f64;
-        self.step_size * 0.5 * (1.0 + (std::f64::consts::PI * done.min(1.0)).cos())
+        half_cosine(self.step_size, step as f64 / self.steps.max(1) as f64)
     }
+}
+
+/// The step size when this share of a schedule is done: from `size` to nothing along a half cosine.
+pub(crate) fn half_cosine(size: f64, done: f64) -> f64 {
+    size * 0.5 * (1.0 + (std::f64::consts::PI * done.min(1.0)).cos())
 }
 
 /// A fit under way.

@@ -1,8 +1,9 @@
 //! A fit of a plate: epochs of minibatches without replacement.
 
+use super::guide::Rows;
 use super::{Guide, PlateEngine, PlateGradient, PlateModel, PlateParameters};
 use crate::error::{Error, Result};
-use crate::fit::{Observer, Phase, Progress};
+use crate::fit::{Observer, Phase, Progress, half_cosine};
 use crate::gradient::{Estimate, GradientSettings};
 use crate::optimizer::{Adam, Optimizer};
 use crate::prior::Start;
@@ -133,14 +134,14 @@ impl<'a> PlateFit<'a> {
         let [theta, phi] = &mut self.of_globals;
         theta.ascend(&mut self.parameters.globals.0, &self.gradient.globals.0, size);
         phi.ascend(&mut self.parameters.globals.1, &self.gradient.globals.1, size);
-        let row_len = self.engine.rows().row_len().max(1);
-        if self.of_locals.len() == 1 && self.gradient.locals.len() == self.parameters.locals.len() {
-            self.of_locals[0].ascend(&mut self.parameters.locals, &self.gradient.locals, size);
-            return Ok(estimate);
-        }
-        for (&n, gradient) in batch.iter().zip(self.gradient.locals.chunks_exact(row_len)) {
-            let row = &mut self.parameters.locals[n * row_len..(n + 1) * row_len];
-            self.of_locals[n].ascend(row, gradient, size);
+        let (locals, gradient) = (&mut self.parameters.locals, &self.gradient.locals);
+        match self.engine.rows() {
+            Rows::Network { .. } => self.of_locals[0].ascend(locals, gradient, size),
+            Rows::Table { row_len, .. } => {
+                for (&n, gradient) in batch.iter().zip(gradient.chunks_exact((*row_len).max(1))) {
+                    self.of_locals[n].ascend(&mut locals[n * row_len..(n + 1) * row_len], gradient, size);
+                }
+            }
         }
         Ok(estimate)
     }
@@ -153,8 +154,7 @@ impl<'a> PlateFit<'a> {
         let epochs = self.settings.epochs;
         let steps = epochs * self.model.data_len().div_ceil(self.settings.batch_len) as u64;
         for epoch in 0..epochs {
-            let done = epoch as f64 / epochs as f64;
-            let size = self.settings.step_size * 0.5 * (1.0 + (std::f64::consts::PI * done).cos());
+            let size = half_cosine(self.settings.step_size, epoch as f64 / epochs as f64);
             if self.epoch(size, steps, observer)?.is_break() {
                 return Ok(ControlFlow::Break(()));
             }
