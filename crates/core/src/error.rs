@@ -72,6 +72,9 @@ pub enum Error {
         /// The bound's estimate at that step.
         elbo: f64,
     },
+    /// A node of a factor graph cannot be part of a model.
+    #[error("{0}")]
+    Graph(#[from] crate::model::graph::GraphError),
     /// The model itself failed.
     #[error("the model failed: {0}")]
     Model(String),

@@ -68,6 +68,27 @@ impl Latents {
         self.array(name, &[len], support)
     }
 
+    /// Many single numbers at once.
+    ///
+    /// # Errors
+    /// As [`array`](Self::array).
+    pub fn scalars(of: impl IntoIterator<Item = (String, Support)>) -> Result<Self> {
+        let mut latents = Self::new();
+        let mut taken = std::collections::HashSet::new();
+        for (name, support) in of {
+            // Each is checked as if alone, and its name against a table: looking through all the others would cost their
+            // square.
+            let one = Self::new().scalar(&name, support)?;
+            if !taken.insert(name.clone()) {
+                let reason = "the name is taken; give each latent its own".to_owned();
+                return Err(Error::BadLatent { name, reason });
+            }
+            latents.scalars.push((latents.entries.len(), 0));
+            latents.entries.extend(one.entries);
+        }
+        Ok(latents)
+    }
+
     /// Adds a single number.
     ///
     /// # Errors

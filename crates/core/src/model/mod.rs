@@ -5,6 +5,7 @@
 //! against its log joint.
 
 mod check;
+pub mod graph;
 mod latents;
 
 pub(crate) use check::describe;

@@ -1,0 +1,298 @@
+//! The builder: random nodes with their laws, expressions between them, and data.
+
+use super::error::GraphError;
+use super::expression::{Expr, Expressions, Known, Node};
+use super::function::Function;
+use super::law::{Bounds, Law, VectorLaw};
+use super::node::{AnyLaw, Graph, Leaf, Random};
+use super::support;
+use std::collections::{HashMap, HashSet};
+
+/// Builds a [`Graph`]: declare random nodes, combine them into expressions, observe data.
+///
+/// ```
+/// use hyperprior::model::graph::{GraphBuilder, Law};
+///
+/// // A coin of unknown bias, seen to land heads in 7 of 10 throws.
+/// let mut g = GraphBuilder::new();
+/// let (one, ten) = (g.constant(1.0), g.constant(10.0));
+/// let bias = g.stochastic("bias", Law::Beta { a: one, b: one }, None, None)?;
+/// g.stochastic("heads", Law::Binomial { p: bias, n: ten }, None, Some(7.0))?;
+/// let model = g.build()?.model()?;
+/// assert_eq!(hyperprior::model::Model::latents(&model).len(), 1);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct GraphBuilder {
+    arena: Expressions,
+    random: Vec<Random>,
+    leaves: Vec<Leaf>,
+    names: HashMap<String, u32>,
+    named: Vec<(String, Expr)>,
+    /// Vectors that sum to one by construction.
+    simplexes: HashSet<Vec<Expr>>,
+}
+
+impl GraphBuilder {
+    /// An empty graph.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A number.
+    pub fn constant(&mut self, x: f64) -> Expr {
+        self.arena.constant(x)
+    }
+
+    /// The number that an expression is, where nothing random is in it.
+    pub fn value(&self, e: Expr) -> Option<f64> {
+        self.arena.value(e)
+    }
+
+    /// Whether something random is in an expression.
+    pub fn is_random(&self, e: Expr) -> bool {
+        self.value(e).is_none()
+    }
+
+    /// A function of expressions.
+    ///
+    /// # Panics
+    /// Where there are fewer arguments than [`Function::arity`] says.
+    pub fn call(&mut self, f: Function, arguments: &[Expr]) -> Expr {
+        self.arena.call(f, arguments)
+    }
+
+    /// a + b.
+    pub fn add(&mut self, a: Expr, b: Expr) -> Expr {
+        self.arena.add(a, b)
+    }
+
+    /// a · b.
+    pub fn multiply(&mut self, a: Expr, b: Expr) -> Expr {
+        self.arena.multiply(a, b)
+    }
+
+    /// The sum of many expressions, as one node.
+    pub fn sum(&mut self, terms: &[Expr]) -> Expr {
+        let terms: Vec<(Expr, f64)> = terms.iter().map(|e| (*e, 1.0)).collect();
+        self.arena.linear(&terms, 0.0)
+    }
+
+    /// The product of many expressions.
+    pub fn product(&mut self, terms: &[Expr]) -> Expr {
+        let one = self.arena.constant(1.0);
+        terms.iter().fold(one, |a, b| self.arena.multiply(a, *b))
+    }
+
+    /// Σ aₖ bₖ over the shorter of the two, as one node where one of them is numbers.
+    pub fn inner_product(&mut self, a: &[Expr], b: &[Expr]) -> Expr {
+        self.arena.inner_product(a, b)
+    }
+
+    /// from\[index − 1\]: the index counts from one and may be random.
+    pub fn select(&mut self, index: Expr, from: &[Expr]) -> Expr {
+        self.arena.select(index, from)
+    }
+
+    /// The inverse of a symmetric positive definite n × n matrix, row-major.
+    ///
+    /// # Panics
+    /// Where the matrix has fewer than n² elements.
+    pub fn inverse(&mut self, matrix: &[Expr], n: usize) -> Vec<Expr> {
+        self.arena.inverse(matrix, n)
+    }
+
+    /// The logarithm of the determinant of a symmetric positive definite n × n matrix, row-major.
+    ///
+    /// # Panics
+    /// Where the matrix has fewer than n² elements.
+    pub fn log_determinant(&mut self, matrix: &[Expr], n: usize) -> Expr {
+        self.arena.log_determinant(matrix, n)
+    }
+
+    /// Names an expression, so that it can be looked at in the posterior.
+    pub fn name(&mut self, name: &str, e: Expr) {
+        self.named.push((name.to_owned(), e));
+    }
+
+    /// Declares a random number, observed or not, and returns its value.
+    ///
+    /// # Errors
+    /// [`GraphError`] for an observation or a parameter that has no meaning, a truncation whose constant is not known, or a
+    /// name that is taken.
+    pub fn stochastic(
+        &mut self,
+        name: &str,
+        law: Law,
+        bounds: Option<Bounds>,
+        observed: Option<f64>,
+    ) -> Result<Expr, GraphError> {
+        support::check_parameters(&self.arena, name, &law)?;
+        if let (Law::Interval { time, cuts }, None) = (&law, observed) {
+            // Which interval a number falls into is known once the number is.
+            let value = self.arena.intervals_passed(*time, cuts);
+            self.name(name, value);
+            return Ok(value);
+        }
+        let normalised = match &law {
+            Law::Categorical { weights } => self.sums_to_one(weights),
+            _ => true,
+        };
+        let value = match observed {
+            Some(x) => {
+                support::check_value(&self.arena, name, &law, bounds, x)?;
+                self.arena.constant(x)
+            }
+            None => self.leaf(name, support::known(&self.arena, &law, bounds))?,
+        };
+        let mut density = self.arena.log_density(&law, value, normalised);
+        if let Some(Bounds { lower, upper, renormalised }) = bounds {
+            if renormalised {
+                let share = self
+                    .arena
+                    .log_probability_between(&law, lower, upper, normalised)
+                    .map_err(|reason| GraphError::Unsupported { name: name.to_owned(), reason })?;
+                density = self.arena.subtract(density, share);
+            }
+            for (bound, sign) in [(lower, 1.0), (upper, -1.0)] {
+                if let Some(bound) = bound {
+                    let inside = self.arena.linear(&[(value, sign), (bound, -sign)], 0.0);
+                    density = self.arena.require(inside, density);
+                }
+            }
+        }
+        let random = Random {
+            name: name.to_owned(),
+            law: AnyLaw::Scalar(law),
+            bounds,
+            value: vec![value],
+            density,
+            is_observed: observed.is_some(),
+        };
+        self.random.push(random);
+        Ok(value)
+    }
+
+    /// Declares a random vector (a matrix row by row), observed or not, and returns its elements. `names` are theirs.
+    ///
+    /// # Errors
+    /// As [`stochastic`](Self::stochastic), and for lengths that do not agree.
+    pub fn stochastic_vector(
+        &mut self,
+        names: &[String],
+        law: VectorLaw,
+        observed: Option<&[f64]>,
+    ) -> Result<Vec<Expr>, GraphError> {
+        let name = names.first().cloned().unwrap_or_default();
+        support::check_vector(&self.arena, &name, &law, names.len(), observed)?;
+        let value = match observed {
+            Some(x) => x.iter().map(|x| self.arena.constant(*x)).collect(),
+            None => self.vector_leaves(names, &law)?,
+        };
+        let normalised = match &law {
+            VectorLaw::Multinomial { p, .. } => self.sums_to_one(p),
+            _ => true,
+        };
+        let density = self.arena.log_vector_density(&law, &value, normalised);
+        if matches!(law, VectorLaw::Dirichlet { .. }) {
+            self.simplexes.insert(value.clone());
+        }
+        let is_observed = observed.is_some();
+        let law = AnyLaw::Vector(law);
+        self.random.push(Random { name, law, bounds: None, value: value.clone(), density, is_observed });
+        Ok(value)
+    }
+
+    fn vector_leaves(&mut self, names: &[String], law: &VectorLaw) -> Result<Vec<Expr>, GraphError> {
+        let mut value: Vec<Expr> = Vec::with_capacity(names.len());
+        let order = law.len().1;
+        for (k, name) in names.iter().enumerate() {
+            let e = match law {
+                // A symmetric matrix: the upper triangle is the lower one's.
+                VectorLaw::Wishart { .. } if k % order > k / order => {
+                    // Declared below; a placeholder until then.
+                    self.arena.constant(0.0)
+                }
+                VectorLaw::Dirichlet { alpha } if self.value(alpha[k]) == Some(0.0) => self.arena.constant(0.0),
+                VectorLaw::Dirichlet { .. } => {
+                    self.leaf(name, Known { nonnegative: true, positive: true, whole: false })?
+                }
+                VectorLaw::Multinomial { .. } => {
+                    self.leaf(name, Known { nonnegative: true, positive: false, whole: true })?
+                }
+                VectorLaw::Wishart { .. } => {
+                    let diagonal = k % order == k / order;
+                    self.leaf(name, Known { nonnegative: diagonal, positive: diagonal, whole: false })?
+                }
+                _ => self.leaf(name, Known::default())?,
+            };
+            value.push(e);
+        }
+        if matches!(law, VectorLaw::Wishart { .. }) {
+            for i in 0..order {
+                for j in i + 1..order {
+                    value[i * order + j] = value[j * order + i];
+                    self.named.push((names[i * order + j].clone(), value[i * order + j]));
+                }
+            }
+        }
+        Ok(value)
+    }
+
+    fn leaf(&mut self, name: &str, known: Known) -> Result<Expr, GraphError> {
+        let number = self.leaves.len() as u32;
+        if self.names.insert(name.to_owned(), number).is_some() {
+            return Err(GraphError::Duplicate { name: name.to_owned() });
+        }
+        let expr = self.arena.leaf(number, known);
+        self.leaves.push(Leaf { name: name.to_owned(), expr, random: self.random.len() as u32, start: None });
+        Ok(expr)
+    }
+
+    /// Where a latent starts.
+    ///
+    /// # Errors
+    /// [`GraphError::UnknownStart`] for a name that is no latent's, [`GraphError::BadStart`] for a value that is not a number.
+    pub fn start(&mut self, name: &str, x: f64) -> Result<(), GraphError> {
+        let Some(&number) = self.names.get(name) else {
+            return Err(GraphError::UnknownStart { name: name.to_owned() });
+        };
+        if !x.is_finite() {
+            let reason = "a starting value is a finite number".to_owned();
+            return Err(GraphError::BadStart { name: name.to_owned(), value: x, reason });
+        }
+        self.leaves[number as usize].start = Some(x);
+        Ok(())
+    }
+
+    /// Whether these sum to one: numbers that do, a Dirichlet's elements, or a random choice among such vectors.
+    fn sums_to_one(&self, e: &[Expr]) -> bool {
+        if let Some(total) = e.iter().map(|e| self.value(*e)).sum::<Option<f64>>() {
+            return (total - 1.0).abs() < 1e-12;
+        }
+        if self.simplexes.contains(e) {
+            return true;
+        }
+        let choice = |e: &Expr| match self.arena.node(*e) {
+            Node::Select { index, list } => Some((index, self.arena.list(list))),
+            _ => None,
+        };
+        let Some((index, first)) = e.first().and_then(choice) else { return false };
+        let columns: Vec<&[Expr]> = e
+            .iter()
+            .filter_map(choice)
+            .filter(|(i, list)| *i == index && list.len() == first.len())
+            .map(|(_, list)| list)
+            .collect();
+        columns.len() == e.len()
+            && (0..first.len()).all(|k| self.sums_to_one(&columns.iter().map(|c| c[k]).collect::<Vec<_>>()))
+    }
+
+    /// The finished graph.
+    ///
+    /// # Errors
+    /// None today; what a later check finds.
+    pub fn build(self) -> Result<Graph, GraphError> {
+        Ok(Graph { arena: self.arena, random: self.random, leaves: self.leaves, named: self.named })
+    }
+}

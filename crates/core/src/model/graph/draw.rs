@@ -1,0 +1,296 @@
+//! From draws of the line's latents to draws of everything that a person named: latents that were summed out are drawn given
+//! the others, those that no observation depends on from their laws, and the rest is calculated.
+
+use super::error::GraphError;
+use super::expression::Expr;
+use super::interpret::Interpreter;
+use super::line::Place;
+use super::model::GraphModel;
+use super::tape::TILE;
+use crate::error::{Error, Result};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{cholesky, packed_len};
+use hyperprior_math::random::{Stream, stream};
+use rand::RngExt;
+use rayon::prelude::*;
+use std::collections::HashSet;
+
+/// Streams of these draws are apart from all others.
+const DRAW_STEP: u64 = u64::MAX - 3;
+
+/// Something with a name whose posterior can be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Quantity {
+    /// The name, with indices from one.
+    pub name: String,
+    /// Whether its values are whole numbers.
+    pub is_discrete: bool,
+    /// Whether it is a latent, not calculated from others.
+    pub is_latent: bool,
+    expr: Expr,
+}
+
+impl GraphModel {
+    /// Everything that has a name and is not a number already: latents first, then what is calculated from them.
+    pub fn quantities(&self) -> Vec<Quantity> {
+        let arena = &self.graph.arena;
+        let mut seen = HashSet::new();
+        let latents = self.graph.leaves.iter().map(|leaf| (&leaf.name, leaf.expr, true));
+        let named = self.graph.named.iter().map(|(name, e)| (name, *e, false));
+        latents
+            .chain(named)
+            .filter(|(_, e, _)| arena.value(*e).is_none())
+            .filter(|(name, ..)| seen.insert((*name).clone()))
+            .map(|(name, expr, is_latent)| Quantity {
+                name: name.clone(),
+                is_discrete: arena.known(expr).whole,
+                is_latent,
+                expr,
+            })
+            .collect()
+    }
+
+    /// Draws of these quantities (a column each) that go with draws `z` of the model's latents.
+    ///
+    /// # Errors
+    /// [`Error::Model`] where a value between bounds cannot be drawn.
+    pub fn complete(&self, z: &Batch, quantities: &[Quantity], seed: u64) -> Result<Batch> {
+        let mut wanted: Vec<Expr> = quantities.iter().map(|q| q.expr).collect();
+        // What a latent's law needs must be known before the latent is drawn.
+        for (leaf, laid) in self.graph.leaves.iter().zip(&self.line.leaves) {
+            if laid.is_none() {
+                let node = &self.graph.random[leaf.random as usize];
+                wanted.extend(node.parents());
+            }
+        }
+        let interpreter = Interpreter::new(&self.graph.arena, &wanted);
+        let lines: Vec<Expr> = self.line.leaves.iter().flatten().copied().collect();
+        let line = Interpreter::new(&self.line.arena, &lines);
+        let tile = |first: usize| -> Result<Vec<Vec<f64>>> {
+            let (mut interpreter, mut line) = (interpreter.clone(), line.clone());
+            let len = TILE.min(z.draws_len() - first);
+            let mut streams: Vec<Stream> = (0..len).map(|s| stream(seed, DRAW_STEP, 0, (first + s) as u64)).collect();
+            let summed = self.draw_eliminated(z, first, &mut streams);
+            let mut drawn = Vec::with_capacity(len);
+            for s in 0..len {
+                line.run(&self.line.arena, |l, _| match self.columns[l as usize] {
+                    Some(column) => z.get(column as usize, first + s),
+                    None => summed[l as usize][s],
+                });
+                drawn.push(self.run(&mut interpreter, &line, quantities, &mut streams[s])?);
+            }
+            Ok(drawn)
+        };
+        let firsts: Vec<usize> = (0..z.draws_len()).step_by(TILE).collect();
+        let tiles: Vec<Vec<Vec<f64>>> = firsts.into_par_iter().map(tile).collect::<Result<_>>()?;
+        let mut out = Batch::zeros(quantities.len(), z.draws_len());
+        for (s, draw) in tiles.into_iter().flatten().enumerate() {
+            for (k, x) in draw.into_iter().enumerate() {
+                out.set(k, s, x);
+            }
+        }
+        Ok(out)
+    }
+
+    fn run(
+        &self,
+        interpreter: &mut Interpreter,
+        line: &Interpreter,
+        quantities: &[Quantity],
+        rng: &mut Stream,
+    ) -> Result<Vec<f64>> {
+        let mut failure = None;
+        let mut vectors: Vec<Option<f64>> = vec![None; self.graph.leaves.len()];
+        interpreter.run(&self.graph.arena, |l, values| {
+            let l = l as usize;
+            if let Some(e) = self.line.leaves[l] {
+                return line.value(e);
+            }
+            if let Some(x) = vectors[l] {
+                return x;
+            }
+            let node = &self.graph.random[self.graph.leaves[l].random as usize];
+            match self.graph.draw(node, values, rng) {
+                Ok(drawn) => {
+                    for (leaf, x) in drawn {
+                        vectors[leaf] = Some(x);
+                    }
+                }
+                Err(error) => failure = Some(error),
+            }
+            vectors[l].unwrap_or(f64::NAN)
+        });
+        match failure {
+            Some(error) => Err(Error::Graph(error)),
+            None => Ok(quantities.iter().map(|q| interpreter.value(q.expr)).collect()),
+        }
+    }
+
+    /// The latents that were summed out, for a tile of draws: by number, an empty list for the others.
+    fn draw_eliminated(&self, z: &Batch, first: usize, streams: &mut [Stream]) -> Vec<Vec<f64>> {
+        let mut drawn = vec![Vec::new(); self.line.raw.len()];
+        let level = self.level_for(z, first);
+        let stages = &level.eliminated.stages;
+        if stages.is_empty() {
+            return drawn;
+        }
+        let pooled = self.tables(level);
+        let mut workspace = pooled.take();
+        pooled.tape.load(z, first, &mut workspace);
+        pooled.tape.forward(&mut workspace);
+        let mut end: usize = stages.iter().map(|s| s.table.len()).sum();
+        let mut weights = Vec::new();
+        for stage in stages.iter().rev() {
+            end -= stage.table.len();
+            let mut values = Vec::with_capacity(streams.len());
+            for (s, rng) in streams.iter_mut().enumerate() {
+                let row = stage
+                    .scope
+                    .iter()
+                    .fold(0, |at, (latent, low, len)| at * len + (drawn[*latent as usize][s] - low) as usize);
+                let start = end + row * stage.values_len;
+                weights.clear();
+                weights.extend((0..stage.values_len).map(|v| pooled.tape.output(start + v, &workspace)[s]));
+                values.push(stage.low + draw_log_weights(&mut weights, rng) as f64);
+            }
+            drawn[stage.latent as usize] = values;
+        }
+        pooled.give(workspace);
+        drawn
+    }
+
+    /// log p of everything random, observed or not, on the user's own scale: what another program calculates from the same
+    /// values. `values` are the latents' in the order of [`Graph::latent_names`].
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a wrong number of values.
+    pub fn log_density(&self, values: &[f64]) -> Result<f64> {
+        if values.len() != self.graph.leaves.len() {
+            return Err(Error::Mismatch {
+                first: "the values".to_owned(),
+                second: "the graph".to_owned(),
+                reason: format!("there are {} values for {} latents", values.len(), self.graph.leaves.len()),
+            });
+        }
+        let densities: Vec<Expr> = self.graph.random.iter().map(|r| r.density).collect();
+        let mut interpreter = Interpreter::new(&self.graph.arena, &densities);
+        interpreter.run(&self.graph.arena, |l, _| values[l as usize]);
+        Ok(densities.iter().map(|e| interpreter.value(*e)).sum())
+    }
+
+    /// The log joint of one draw, calculated the plain way; for checking.
+    #[doc(hidden)]
+    pub fn log_joint_plain(&self, z: &Batch, s: usize) -> f64 {
+        let terms: Vec<Expr> = self.line.terms.iter().map(|t| t.expr).collect();
+        let mut interpreter = Interpreter::new(&self.line.arena, &terms);
+        interpreter.run(&self.line.arena, |l, _| {
+            self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
+        });
+        terms.iter().map(|e| interpreter.value(*e)).sum()
+    }
+
+    /// The point of the model's latents that goes with the starting values given, with 0 (or a draw's smallest value) where
+    /// none was; nothing where no starting value was given at all.
+    ///
+    /// # Errors
+    /// [`GraphError::BadStart`] for a value outside its latent's support.
+    pub fn start(&self) -> Result<Option<Vec<Option<f64>>>> {
+        if self.graph.leaves.iter().all(|leaf| leaf.start.is_none()) {
+            return Ok(None);
+        }
+        let ends: Vec<Expr> = (0..self.line.arena.len() as u32).map(Expr).collect();
+        let mut interpreter = Interpreter::new(&self.line.arena, &ends);
+        let mut failure = None;
+        let mut found = vec![None; self.line.raw.len()];
+        interpreter.run(&self.line.arena, |l, values| match self.raw_start(l as usize, values) {
+            Ok(x) => {
+                found[l as usize] = x;
+                x.unwrap_or(0.0)
+            }
+            Err(error) => {
+                failure.get_or_insert(error);
+                f64::NAN
+            }
+        });
+        match failure {
+            Some(error) => Err(Error::Graph(error)),
+            None => Ok(Some((0..found.len()).filter(|l| self.columns[*l].is_some()).map(|l| found[l]).collect())),
+        }
+    }
+
+    fn raw_start(&self, l: usize, values: &[f64]) -> std::result::Result<Option<f64>, GraphError> {
+        let raw = &self.line.raw[l];
+        let start = |leaf: usize| self.graph.leaves[leaf].start;
+        let Some(x) = start(raw.leaf) else { return Ok(None) };
+        let end = |e: &Expr| values[e.0 as usize];
+        let bad = |reason: String| Err(GraphError::BadStart { name: raw.name.clone(), value: x, reason });
+        let result = match &raw.place {
+            Place::Line => x,
+            Place::Above(lower) if x > end(lower) => (x - end(lower)).ln(),
+            Place::Above(lower) => return bad(format!("it must be above {}", end(lower))),
+            Place::Below(upper) if x < end(upper) => (end(upper) - x).ln(),
+            Place::Below(upper) => return bad(format!("it must be below {}", end(upper))),
+            Place::Between(lower, upper) => {
+                let (lower, upper) = (end(lower), end(upper));
+                if !(lower < x && x < upper) {
+                    return bad(format!("it must lie between {lower} and {upper}"));
+                }
+                ((x - lower) / (upper - x)).ln()
+            }
+            Place::Whole(least) => {
+                if !raw.support.contains(x - least) {
+                    return bad(format!("it must be one of {:?}, counted from {least}", raw.support));
+                }
+                x - least
+            }
+            Place::Simplex(leaves, k) => {
+                let Some(all) = leaves.iter().map(|leaf| start(*leaf)).collect::<Option<Vec<f64>>>() else {
+                    return bad("all elements of the vector need a starting value".to_owned());
+                };
+                let rest: f64 = all[k + 1..].iter().sum();
+                if !(all[*k] > 0.0 && rest > 0.0) {
+                    return bad("all elements must be above 0".to_owned());
+                }
+                (all[*k] / rest).ln() + ((leaves.len() - 1 - k) as f64).ln()
+            }
+            Place::Matrix(leaves, i, j) => {
+                let Some(all) = leaves.iter().map(|leaf| start(*leaf)).collect::<Option<Vec<f64>>>() else {
+                    return bad("all elements of the matrix need a starting value".to_owned());
+                };
+                let Some(factor) = triangle(&all) else { return bad("the matrix is not positive definite".to_owned()) };
+                let entry = factor[packed_len(*i) + j];
+                if i == j { entry.ln() } else { entry }
+            }
+        };
+        Ok(Some(result))
+    }
+}
+
+/// The packed Cholesky factor of a matrix given by its packed lower triangle.
+fn triangle(lower: &[f64]) -> Option<Vec<f64>> {
+    let n = (2 * lower.len()).isqrt();
+    let at = |i: usize, j: usize| lower[packed_len(i.max(j)) + i.min(j)];
+    cholesky(&(0..n * n).map(|e| at(e / n, e % n)).collect::<Vec<_>>(), n)
+}
+
+/// A place drawn with probability proportional to e^weight; the weights are used up.
+fn draw_log_weights(weights: &mut [f64], rng: &mut Stream) -> usize {
+    let top = weights.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+    let mut total = 0.0;
+    for w in weights.iter_mut() {
+        *w = (*w - top).exp();
+        // A term that is not defined has no chance.
+        if w.is_nan() {
+            *w = 0.0;
+        }
+        total += *w;
+    }
+    let mut left = rng.random::<f64>() * total;
+    for (v, w) in weights.iter().enumerate() {
+        left -= w;
+        if left < 0.0 {
+            return v;
+        }
+    }
+    weights.iter().rposition(|w| *w > 0.0).unwrap_or(0)
+}

@@ -1,0 +1,247 @@
+//! The laws of random nodes, in the parameterisation of BUGS: a normal has a precision, a gamma a rate.
+
+use super::expression::Expr;
+
+/// The law of a random number.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the parameters are named by what they are")]
+pub enum Law {
+    Bernoulli {
+        p: Expr,
+    },
+    /// The number of successes in n trials.
+    Binomial {
+        p: Expr,
+        n: Expr,
+    },
+    /// 1, 2, … with these weights, which need not sum to one.
+    Categorical {
+        weights: Vec<Expr>,
+    },
+    Poisson {
+        rate: Expr,
+    },
+    /// Failures before r successes; r need not be whole.
+    NegativeBinomial {
+        p: Expr,
+        r: Expr,
+    },
+    /// Failures before the first success.
+    Geometric {
+        p: Expr,
+    },
+    /// Fisher's noncentral hypergeometric: m1 drawn of n1 + n2, with odds ratio psi.
+    Hypergeometric {
+        n1: Expr,
+        n2: Expr,
+        m1: Expr,
+        psi: Expr,
+    },
+    BetaBinomial {
+        a: Expr,
+        b: Expr,
+        n: Expr,
+    },
+    Normal {
+        mean: Expr,
+        precision: Expr,
+    },
+    LogNormal {
+        mean: Expr,
+        precision: Expr,
+    },
+    Gamma {
+        shape: Expr,
+        rate: Expr,
+    },
+    Exponential {
+        rate: Expr,
+    },
+    ChiSquared {
+        df: Expr,
+    },
+    Beta {
+        a: Expr,
+        b: Expr,
+    },
+    Uniform {
+        lower: Expr,
+        upper: Expr,
+    },
+    StudentT {
+        mean: Expr,
+        precision: Expr,
+        df: Expr,
+    },
+    Laplace {
+        mean: Expr,
+        rate: Expr,
+    },
+    Logistic {
+        mean: Expr,
+        rate: Expr,
+    },
+    /// Density shape · rate · x^(shape − 1) · exp(−rate · x^shape).
+    Weibull {
+        shape: Expr,
+        rate: Expr,
+    },
+    Pareto {
+        shape: Expr,
+        lower: Expr,
+    },
+    GeneralisedGamma {
+        shape: Expr,
+        rate: Expr,
+        power: Expr,
+    },
+    FDistribution {
+        n: Expr,
+        m: Expr,
+    },
+    /// Which interval between the cut points a number falls into: a certainty, not a chance.
+    Interval {
+        time: Expr,
+        cuts: Vec<Expr>,
+    },
+    /// The same everywhere on the line; not a probability law.
+    Flat,
+    /// The same everywhere above zero.
+    HalfFlat,
+}
+
+/// The law of a random vector or matrix; matrices are row-major.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the parameters are named by what they are")]
+pub enum VectorLaw {
+    Multinomial {
+        p: Vec<Expr>,
+        n: Expr,
+    },
+    Dirichlet {
+        alpha: Vec<Expr>,
+    },
+    MultivariateNormal {
+        mean: Vec<Expr>,
+        precision: Vec<Expr>,
+    },
+    MultivariateStudentT {
+        mean: Vec<Expr>,
+        precision: Vec<Expr>,
+        df: Expr,
+    },
+    /// A random precision matrix with mean df · scale⁻¹.
+    Wishart {
+        scale: Vec<Expr>,
+        df: Expr,
+    },
+}
+
+/// Where a law is cut off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// The smallest value.
+    pub lower: Option<Expr>,
+    /// The largest value.
+    pub upper: Option<Expr>,
+    /// Whether the density is divided by the probability between the bounds (truncation) or not (censoring).
+    pub renormalised: bool,
+}
+
+impl Law {
+    /// Its name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Bernoulli { .. } => "Bernoulli",
+            Self::Binomial { .. } => "binomial",
+            Self::Categorical { .. } => "categorical",
+            Self::Poisson { .. } => "Poisson",
+            Self::NegativeBinomial { .. } => "negative binomial",
+            Self::Geometric { .. } => "geometric",
+            Self::Hypergeometric { .. } => "hypergeometric",
+            Self::BetaBinomial { .. } => "beta-binomial",
+            Self::Normal { .. } => "normal",
+            Self::LogNormal { .. } => "log-normal",
+            Self::Gamma { .. } => "gamma",
+            Self::Exponential { .. } => "exponential",
+            Self::ChiSquared { .. } => "chi-squared",
+            Self::Beta { .. } => "beta",
+            Self::Uniform { .. } => "uniform",
+            Self::StudentT { .. } => "Student t",
+            Self::Laplace { .. } => "double exponential",
+            Self::Logistic { .. } => "logistic",
+            Self::Weibull { .. } => "Weibull",
+            Self::Pareto { .. } => "Pareto",
+            Self::GeneralisedGamma { .. } => "generalised gamma",
+            Self::FDistribution { .. } => "F",
+            Self::Interval { .. } => "interval",
+            Self::Flat | Self::HalfFlat => "flat",
+        }
+    }
+
+    /// Whether its values are whole numbers.
+    pub fn is_discrete(&self) -> bool {
+        matches!(
+            self,
+            Self::Bernoulli { .. }
+                | Self::Binomial { .. }
+                | Self::Categorical { .. }
+                | Self::Poisson { .. }
+                | Self::NegativeBinomial { .. }
+                | Self::Geometric { .. }
+                | Self::Hypergeometric { .. }
+                | Self::BetaBinomial { .. }
+                | Self::Interval { .. }
+        )
+    }
+
+    /// Its parameters, in order.
+    pub fn parameters(&self) -> Vec<Expr> {
+        match self {
+            Self::Bernoulli { p } | Self::Geometric { p } => vec![*p],
+            Self::Binomial { p, n } => vec![*p, *n],
+            Self::Categorical { weights } => weights.clone(),
+            Self::Poisson { rate } | Self::Exponential { rate } => vec![*rate],
+            Self::NegativeBinomial { p, r } => vec![*p, *r],
+            Self::Hypergeometric { n1, n2, m1, psi } => vec![*n1, *n2, *m1, *psi],
+            Self::BetaBinomial { a, b, n } => vec![*a, *b, *n],
+            Self::Normal { mean, precision } | Self::LogNormal { mean, precision } => vec![*mean, *precision],
+            Self::Gamma { shape, rate } | Self::Weibull { shape, rate } => vec![*shape, *rate],
+            Self::ChiSquared { df } => vec![*df],
+            Self::Beta { a, b } => vec![*a, *b],
+            Self::Uniform { lower, upper } => vec![*lower, *upper],
+            Self::StudentT { mean, precision, df } => vec![*mean, *precision, *df],
+            Self::Laplace { mean, rate } | Self::Logistic { mean, rate } => vec![*mean, *rate],
+            Self::Pareto { shape, lower } => vec![*shape, *lower],
+            Self::GeneralisedGamma { shape, rate, power } => vec![*shape, *rate, *power],
+            Self::FDistribution { n, m } => vec![*n, *m],
+            Self::Interval { time, cuts } => std::iter::once(*time).chain(cuts.iter().copied()).collect(),
+            Self::Flat | Self::HalfFlat => Vec::new(),
+        }
+    }
+}
+
+impl VectorLaw {
+    /// Its name, for messages.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Multinomial { .. } => "multinomial",
+            Self::Dirichlet { .. } => "Dirichlet",
+            Self::MultivariateNormal { .. } => "multivariate normal",
+            Self::MultivariateStudentT { .. } => "multivariate Student t",
+            Self::Wishart { .. } => "Wishart",
+        }
+    }
+
+    /// How many numbers a value has, and its matrices' order.
+    pub(crate) fn len(&self) -> (usize, usize) {
+        match self {
+            Self::Multinomial { p, .. } => (p.len(), p.len()),
+            Self::Dirichlet { alpha } => (alpha.len(), alpha.len()),
+            Self::MultivariateNormal { mean, .. } | Self::MultivariateStudentT { mean, .. } => (mean.len(), mean.len()),
+            Self::Wishart { scale, .. } => (scale.len(), scale.len().isqrt()),
+        }
+    }
+}

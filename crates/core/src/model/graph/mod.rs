@@ -1,0 +1,35 @@
+//! Models stated as factor graphs: random nodes with their laws, expressions between them, data.
+//!
+//! A [`GraphBuilder`] takes scalar nodes one by one, as a modelling language or a person writes them, and keeps every expression
+//! once. [`Graph::model`] lays the latents on the real line, sums out the discrete ones that can be summed out cheaply, and
+//! compiles what is left to a tape that evaluates and differentiates many draws at once.
+
+mod builder;
+mod density;
+mod draw;
+mod eliminate;
+mod error;
+mod expression;
+mod function;
+mod interpret;
+mod law;
+mod line;
+mod matrix;
+mod model;
+mod node;
+mod operation;
+mod rewrite;
+mod sample;
+mod support;
+mod tape;
+mod truncation;
+
+pub use builder::GraphBuilder;
+pub use draw::Quantity;
+pub use eliminate::Eliminate;
+pub use error::GraphError;
+pub use expression::Expr;
+pub use function::Function;
+pub use law::{Bounds, Law, VectorLaw};
+pub use model::GraphModel;
+pub use node::Graph;

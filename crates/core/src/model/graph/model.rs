@@ -1,0 +1,420 @@
+//! The graph as a [`Model`]: its log joint, gradient, local terms and conditionals, all from tapes.
+
+use super::eliminate::{Eliminate, Eliminated, LEVELS, Stage, Tail, blankets, eliminate, order};
+use super::expression::Expr;
+use super::line::{Line, Raw};
+use super::node::Graph;
+use super::tape::{Below, Sum, TILE, Tape, Workspace};
+use crate::error::{Error, Result};
+use crate::model::{Conditionals, Gradient, Latents, Locals, Model, Support};
+use hyperprior_math::batch::Batch;
+use rayon::prelude::*;
+use std::sync::{Mutex, OnceLock};
+
+/// A truncated sum is good enough where what is left out is below this share of it.
+const TAIL: f64 = 1e-10;
+
+/// A tape with the workspaces that wait to be used.
+#[derive(Debug)]
+pub(super) struct Pooled {
+    pub(super) tape: Tape,
+    waiting: Mutex<Vec<Workspace>>,
+}
+
+impl Pooled {
+    fn new(tape: Tape) -> Self {
+        Self { tape, waiting: Mutex::new(Vec::new()) }
+    }
+
+    pub(super) fn take(&self) -> Workspace {
+        let waiting = self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        waiting.unwrap_or_else(|| Workspace::new(&self.tape))
+    }
+
+    pub(super) fn give(&self, workspace: Workspace) {
+        self.waiting.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(workspace);
+    }
+}
+
+/// The log joint with counts summed over the values of one level.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) eliminated: Eliminated,
+    /// Adds up the log joint; its outputs are the ends of truncated sums, three each.
+    joint: Pooled,
+    /// For each kept discrete latent, its places among the joint's roots and the tape of those alone.
+    blankets: Vec<(Vec<u32>, Pooled)>,
+    /// Its outputs are the stages' tables, one after the other, and then the ends of truncated sums.
+    tables: OnceLock<Pooled>,
+}
+
+/// A factor graph as a model: latents on the real line or whole numbers, some discrete ones summed out.
+#[derive(Debug)]
+pub struct GraphModel {
+    pub(super) graph: Graph,
+    pub(super) line: Line,
+    /// The latents that are summed out, in order, by number.
+    order: Vec<u32>,
+    latents: Latents,
+    /// The column of each latent of the line; none for those summed out.
+    pub(super) columns: Vec<Option<u32>>,
+    /// The kept discrete latents, by number.
+    kept: Vec<u32>,
+    /// For each column, its place among the kept discrete latents.
+    discrete: Vec<Option<usize>>,
+    levels: Vec<OnceLock<Level>>,
+}
+
+impl Graph {
+    /// The model, with discrete latents summed out where that is cheap.
+    ///
+    /// # Errors
+    /// As [`model_with`](Self::model_with).
+    pub fn model(self) -> Result<GraphModel> {
+        self.model_with(&Eliminate::Auto)
+    }
+
+    /// The model, with these discrete latents summed out as far as they can be.
+    ///
+    /// # Errors
+    /// [`Error::Graph`] for latents whose kind is not supported, [`Error::Model`] where the data are impossible whatever the
+    /// latents are, and for names that are no discrete latent's.
+    pub fn model_with(self, which: &Eliminate) -> Result<GraphModel> {
+        GraphModel::new(self, which)
+    }
+}
+
+impl GraphModel {
+    fn new(graph: Graph, which: &Eliminate) -> Result<Self> {
+        let line = Line::new(&graph)?;
+        if let Eliminate::Named(names) = which {
+            for name in names {
+                let is = |raw: &Raw| raw.name == *name || raw.name.split('[').next() == Some(name);
+                if !line.raw.iter().any(|raw| raw.support.is_discrete() && is(raw)) {
+                    return Err(Error::Model(format!(
+                        "there is no discrete latent `{name}` to eliminate; the names of discrete latents are listed by \
+                         `check`"
+                    )));
+                }
+            }
+        }
+        for term in &line.terms {
+            if line.arena.value(term.expr) == Some(f64::NEG_INFINITY) {
+                let name = &graph.random[term.random as usize].name;
+                return Err(Error::Model(format!("`{name}` is impossible whatever the latents are: its density is 0")));
+            }
+        }
+        let (order, kept) = order(&line, which);
+        let mut is_eliminated = vec![false; line.raw.len()];
+        order.iter().for_each(|l| is_eliminated[*l as usize] = true);
+        let mut columns = vec![None; line.raw.len()];
+        let (mut names, mut discrete) = (Vec::new(), Vec::new());
+        for (l, raw) in line.raw.iter().enumerate().filter(|(l, _)| !is_eliminated[*l]) {
+            columns[l] = Some(names.len() as u32);
+            discrete.push(kept.binary_search(&(l as u32)).ok());
+            names.push((raw.name.clone(), raw.support));
+        }
+        let latents = Latents::scalars(names)?;
+        let has_counts = order.iter().any(|l| line.raw[*l as usize].support == Support::Counts);
+        let levels = (0..if has_counts { LEVELS } else { 1 }).map(|_| OnceLock::new()).collect();
+        let model = Self { graph, line, order, latents, columns, kept, discrete, levels };
+        let lowest = model.level(0);
+        let impossible = |e: &&Expr| lowest.eliminated.arena.value(**e) == Some(f64::NEG_INFINITY);
+        // With counts cut off at the lowest level, a higher one may still be possible.
+        if model.levels.len() == 1 && lowest.eliminated.terms.iter().any(|e| impossible(&e)) {
+            let names: Vec<&str> =
+                model.order.iter().take(3).map(|l| model.line.raw[*l as usize].name.as_str()).collect();
+            return Err(Error::Model(format!(
+                "the data are impossible whatever the values of the discrete latents ({}…) are; check the observations \
+                 that depend on them",
+                names.join(", ")
+            )));
+        }
+        Ok(model)
+    }
+
+    /// The graph that this is the model of.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The names of the latents that are summed out, in the order in which they are.
+    pub fn eliminated(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|l| self.line.raw[*l as usize].name.as_str())
+    }
+
+    /// The names of the latents that no observation depends on: they are drawn from their laws.
+    pub fn unconnected(&self) -> impl Iterator<Item = &str> {
+        let leaves = self.graph.leaves.iter().zip(&self.line.leaves);
+        leaves.filter(|(_, laid)| laid.is_none()).map(|(leaf, _)| leaf.name.as_str())
+    }
+
+    /// How many terms of the log joint contain each latent: its blanket. For continuous latents, 0: they are not counted.
+    pub fn blanket_len(&self, i: usize) -> usize {
+        self.discrete[i].map_or(0, |k| self.level(0).blankets[k].0.len())
+    }
+
+    /// How many rows and runs the tape of the log joint has.
+    pub fn tape_len(&self) -> (usize, usize) {
+        let tape = &self.level(0).joint.tape;
+        (tape.rows_len(), tape.runs_len())
+    }
+
+    pub(super) fn level(&self, level: usize) -> &Level {
+        self.levels[level].get_or_init(|| self.build_level(level as u32))
+    }
+
+    fn column(&self, latent: u32) -> u32 {
+        // Summed-out latents are in no expression that is left.
+        self.columns[latent as usize].unwrap_or(u32::MAX)
+    }
+
+    fn build_level(&self, level: u32) -> Level {
+        let eliminated = eliminate(&self.line, &self.order, level);
+        let arena = &eliminated.arena;
+        let roots: Vec<(Expr, f64)> = eliminated.terms.iter().map(|e| (*e, 1.0)).collect();
+        let ends = ends(&eliminated.tails);
+        let sum = Sum::of(arena, &roots);
+        let joint = Tape::new(arena, &roots, &ends, |l| self.column(l), None);
+        let parts: Vec<Expr> = sum.terms.iter().map(|t| t.0).collect();
+        let mut seen = vec![u32::MAX; arena.len()];
+        let found = self.kept.iter().zip(blankets(arena, &parts, &self.kept)).enumerate();
+        let blankets = found
+            .map(|(k, (latent, places))| {
+                let own: Vec<(Expr, f64)> = places.iter().map(|t| sum.terms[*t as usize]).collect();
+                let below = Below::few(arena, &own, &mut seen, k as u32);
+                let tape = Tape::of(arena, &below, &own, &[], |l| self.column(l), Some(*latent));
+                (places, Pooled::new(tape))
+            })
+            .collect();
+        Level { joint: Pooled::new(joint), blankets, eliminated, tables: OnceLock::new() }
+    }
+
+    /// The tape of the stages' tables.
+    pub(super) fn tables<'a>(&self, level: &'a Level) -> &'a Pooled {
+        level.tables.get_or_init(|| {
+            let Eliminated { arena, stages, tails, .. } = &level.eliminated;
+            let mut outputs: Vec<Expr> = stages.iter().flat_map(|s: &Stage| s.table.iter().copied()).collect();
+            outputs.extend(ends(tails));
+            Pooled::new(Tape::new(arena, &[], &outputs, |l| self.column(l), None))
+        })
+    }
+
+    /// Evaluates the tile of draws from `first` on, at the lowest level whose truncated sums are good enough for all of them,
+    /// and hands its workspace to `then`. Where no level is, the draws that want more are named.
+    fn evaluate<T>(
+        &self,
+        z: &Batch,
+        first: usize,
+        then: impl Fn(&Level, &Pooled, &mut Workspace, [bool; TILE]) -> T,
+    ) -> T {
+        let mut number = 0;
+        loop {
+            let level = self.level(number);
+            let mut workspace = level.joint.take();
+            let tape = &level.joint.tape;
+            tape.load(z, first, &mut workspace);
+            tape.forward(&mut workspace);
+            let short = short(tape, &workspace, 0, level.eliminated.tails.len());
+            if number + 1 == self.levels.len() || !short.contains(&true) {
+                let result = then(level, &level.joint, &mut workspace, short);
+                level.joint.give(workspace);
+                return result;
+            }
+            level.joint.give(workspace);
+            number += 1;
+        }
+    }
+
+    /// The lowest level that is good enough for this tile.
+    pub(super) fn level_for(&self, z: &Batch, first: usize) -> &Level {
+        if self.levels.len() == 1 {
+            return self.level(0);
+        }
+        let tails = |level: &Level| level.eliminated.tails.len();
+        let mut number = 0;
+        while number + 1 < self.levels.len() {
+            let level = self.level(number);
+            let mut workspace = level.joint.take();
+            level.joint.tape.load(z, first, &mut workspace);
+            level.joint.tape.forward(&mut workspace);
+            let enough = !short(&level.joint.tape, &workspace, 0, tails(level)).contains(&true);
+            level.joint.give(workspace);
+            if enough {
+                break;
+            }
+            number += 1;
+        }
+        self.level(number)
+    }
+
+    /// Runs `f` on every tile, on all cores where there are several, and hands its results to `put` in order.
+    fn tiles<T: Send>(z: &Batch, f: impl Fn(usize) -> T + Sync, mut put: impl FnMut(usize, T)) {
+        let tiles_len = z.draws_len().div_ceil(TILE);
+        if tiles_len <= 1 || rayon::current_num_threads() == 1 {
+            for tile in 0..tiles_len {
+                put(tile * TILE, f(tile * TILE));
+            }
+            return;
+        }
+        let results: Vec<T> = (0..tiles_len).into_par_iter().map(|tile| f(tile * TILE)).collect();
+        for (tile, result) in results.into_iter().enumerate() {
+            put(tile * TILE, result);
+        }
+    }
+}
+
+/// The outputs that say how good truncated sums are.
+fn ends(tails: &[Tail]) -> Vec<Expr> {
+    tails.iter().flat_map(|t| [t.last, t.previous, t.sum]).collect()
+}
+
+/// Which draws' truncated sums leave out too much. Beyond the last value each term is at most the ratio of the last two times
+/// the one before (the ratio falls), so that the rest is at most a geometric series.
+fn short(tape: &Tape, workspace: &Workspace, first: usize, tails_len: usize) -> [bool; TILE] {
+    let mut short = [false; TILE];
+    for t in 0..tails_len {
+        let [last, previous, sum] = [0, 1, 2].map(|k| tape.output(first + 3 * t + k, workspace));
+        for i in 0..TILE {
+            if last[i] == f64::NEG_INFINITY {
+                continue;
+            }
+            let ratio = (last[i] - previous[i]).exp();
+            let rest = (last[i] - sum[i]).exp() * ratio / (1.0 - ratio);
+            short[i] |= !(ratio < 1.0 && rest < TAIL);
+        }
+    }
+    short
+}
+
+/// The density of draws whose sums cannot be cut off is not known.
+fn known(mut total: [f64; TILE], short: [bool; TILE]) -> [f64; TILE] {
+    for (t, short) in total.iter_mut().zip(short) {
+        if short {
+            *t = f64::NAN;
+        }
+    }
+    total
+}
+
+impl Model for GraphModel {
+    fn latents(&self) -> &Latents {
+        &self.latents
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        let total = |first| self.evaluate(z, first, |_, pooled, w, short| known(pooled.tape.total(w), short));
+        Self::tiles(z, total, |first, total| {
+            let len = TILE.min(out.len() - first);
+            out[first..first + len].copy_from_slice(&total[..len]);
+        });
+        Ok(())
+    }
+
+    fn locals(&self) -> Option<&dyn Locals> {
+        Some(self)
+    }
+
+    fn conditionals(&self) -> Option<&dyn Conditionals> {
+        Some(self)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        Some(self)
+    }
+}
+
+impl Gradient for GraphModel {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        // A latent that is in no term has no derivative.
+        d_z.as_mut_slice().fill(0.0);
+        if z.draws_len() <= TILE {
+            // The usual size of a block of draws: nothing is allocated.
+            let d_z = std::cell::RefCell::new(d_z);
+            let total = self.evaluate(z, 0, |_, pooled, workspace, short| {
+                pooled.tape.backward(workspace);
+                pooled.tape.store(workspace, 0, &mut d_z.borrow_mut());
+                known(pooled.tape.total(workspace), short)
+            });
+            out.copy_from_slice(&total[..out.len()]);
+            return Ok(());
+        }
+        let columns_len = z.columns_len();
+        let run = |first| {
+            self.evaluate(z, first, |_, pooled, workspace, short| {
+                pooled.tape.backward(workspace);
+                let mut own = Batch::zeros(columns_len, TILE.min(z.draws_len() - first));
+                pooled.tape.store(workspace, 0, &mut own);
+                (known(pooled.tape.total(workspace), short), own)
+            })
+        };
+        Self::tiles(z, run, |first, (total, own)| {
+            let len = own.draws_len();
+            out[first..first + len].copy_from_slice(&total[..len]);
+            for i in 0..columns_len {
+                d_z.column_mut(i)[first..first + len].copy_from_slice(own.column(i));
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Locals for GraphModel {
+    fn log_local(&self, z: &Batch, out: &mut Batch) -> Result<()> {
+        let run = |first| {
+            self.evaluate(z, first, |level, pooled, workspace, short| {
+                let total = known(pooled.tape.total(workspace), short);
+                let roots = pooled.tape.roots();
+                let locals: Vec<[f64; TILE]> = level
+                    .blankets
+                    .iter()
+                    .map(|(places, _)| {
+                        let mut sum = [0.0; TILE];
+                        for place in places {
+                            let (row, weight) = roots[*place as usize];
+                            let row = pooled.tape.row(row, workspace);
+                            for i in 0..TILE {
+                                sum[i] += weight * row[i];
+                            }
+                        }
+                        sum
+                    })
+                    .collect();
+                (total, locals)
+            })
+        };
+        let discrete = &self.discrete;
+        Self::tiles(z, run, |first, (total, locals)| {
+            let len = TILE.min(z.draws_len() - first);
+            for i in 0..out.columns_len() {
+                // All terms are a continuous latent's: its gradient needs no signal of its own.
+                let from = discrete[i].map_or(&total, |k| &locals[k]);
+                out.column_mut(i)[first..first + len].copy_from_slice(&from[..len]);
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Conditionals for GraphModel {
+    fn log_conditional(&self, i: usize, z: &Batch, values: &[f64], out: &mut Batch) -> Result<()> {
+        let Some(k) = self.discrete[i] else {
+            return Err(Error::Model(format!("`{}` is continuous; it has no table", self.latents.name(i))));
+        };
+        for first in (0..z.draws_len()).step_by(TILE) {
+            let pooled = &self.level_for(z, first).blankets[k].1;
+            let mut workspace = pooled.take();
+            pooled.tape.load(z, first, &mut workspace);
+            pooled.tape.forward_fixed(&mut workspace);
+            let len = TILE.min(z.draws_len() - first);
+            for (v, value) in values.iter().enumerate() {
+                pooled.tape.set(i as u32, *value, &mut workspace);
+                pooled.tape.forward_varying(&mut workspace);
+                let total = pooled.tape.total(&workspace);
+                out.column_mut(v)[first..first + len].copy_from_slice(&total[..len]);
+            }
+            pooled.give(workspace);
+        }
+        Ok(())
+    }
+}
