@@ -280,7 +280,7 @@ fn latents_that_were_summed_out_are_drawn_from_their_conditional() {
     // The joint law of (z1, z2, z3, b1, b2) by enumeration.
     let mut all = Batch::zeros(kept.latents().len(), 27 * 4);
     for s in 0..27 * 4 {
-        let values = [at, 1.0 + (s % 3) as f64, 1.0 + (s / 3 % 3) as f64, 1.0 + (s / 9 % 3) as f64];
+        let values = [at, (s % 3) as f64, (s / 3 % 3) as f64, (s / 9 % 3) as f64];
         for (i, x) in values.iter().chain(&[(s / 27 % 2) as f64, (s / 54) as f64]).enumerate() {
             all.set(i, s, *x);
         }

@@ -255,11 +255,12 @@ impl Line {
         if low == high {
             return Ok(self.arena.constant(low));
         }
-        if high < f64::INFINITY {
-            let support = Support::Integers { lower: low, upper: high };
-            return Ok(self.raw(graph, l, support, whole(low), Place::Whole(0.0)));
-        }
-        let above = self.raw(graph, l, Support::Counts, whole(0.0), Place::Whole(low));
+        let support = if high < f64::INFINITY {
+            Support::Integers { lower: 0.0, upper: high - low }
+        } else {
+            Support::Counts
+        };
+        let above = self.raw(graph, l, support, whole(0.0), Place::Whole(low));
         Ok(self.arena.linear(&[(above, 1.0)], low))
     }
 

@@ -1,0 +1,355 @@
+//! Where a posterior is, and how wide: several ascents at once, and a Gaussian fitted to the curvature along the way.
+//!
+//! A mode is a poor place for an approximation to start where the density has no peak worth the name (a variance that goes to
+//! zero); so the Gaussians at several points of an ascent are compared by their bounds, and the best one wins, as Pathfinder does
+//! (Zhang, Carpenter, Gelman and Vehtari, 2022).
+
+use super::whitened::Units;
+use crate::error::{Error, Result};
+use crate::model::{Gradient, Model, Support, describe};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{cholesky, lower_multiply, packed};
+use hyperprior_math::random::{Stream, standard_normals, stream};
+use hyperprior_math::special::HALF_LN_2_PI;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+/// Ascents at once: as many as a tile of draws.
+const ASCENTS: usize = 16;
+/// Steps of an ascent.
+const STEPS: usize = 400;
+/// Points along an ascent that are looked at.
+const STOPS: usize = 8;
+/// Ascents whose points are looked at.
+const BEST: usize = 3;
+/// Draws that a Gaussian's bound is estimated from.
+const DRAWS: usize = 128;
+/// More continuous latents than this get a diagonal.
+const FULL_MAX: usize = 300;
+/// How often an impossible start is drawn nearer to zero.
+const SHRINKS: usize = 40;
+/// Sweeps over the discrete latents happen every so many steps.
+const SWEEP: usize = 10;
+/// Streams of a search are apart from all others.
+const SEARCH_STEP: u64 = u64::MAX - 4;
+
+/// A Gaussian near a mode.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// All latents, the discrete ones where the ascent had them.
+    pub z: Vec<f64>,
+    /// The scale of the continuous ones.
+    pub units: Units,
+    /// The Gaussian's bound, given the discrete latents.
+    pub elbo: f64,
+}
+
+/// Looks for the posterior; the best place first. `start` holds the values that some latents are to start from.
+///
+/// # Errors
+/// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
+pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Result<Vec<Found>> {
+    let Some(gradient) = model.gradient() else {
+        return Err(Error::Model("a search needs the model's gradient".to_owned()));
+    };
+    let latents = model.latents();
+    let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+    let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, SEARCH_STEP, 0, s as u64)).collect();
+    let mut z = scatter(model, start, &mut streams)?;
+    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
+    let mut ascent = Ascent::new(continuous.clone());
+    let mut stops: Vec<Batch> = Vec::new();
+    for step in 0..STEPS {
+        if step % SWEEP == 0 {
+            sweep(model, &mut z, &mut streams)?;
+        }
+        gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+        let size = crate::fit::half_cosine(0.1, step as f64 / STEPS as f64).max(1e-3);
+        ascent.step(&mut z, &log_p, &d_z, size);
+        if (step + 1) % (STEPS / STOPS) == 0 {
+            stops.push(z.clone());
+        }
+    }
+    model.log_joint(&z, &mut log_p)?;
+    let mut order: Vec<usize> = (0..ASCENTS).collect();
+    let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
+    order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
+    let mut found = Vec::new();
+    for s in order.into_iter().take(BEST) {
+        for stop in &stops {
+            let point: Vec<f64> = (0..latents.len()).map(|i| stop.get(i, s)).collect();
+            if let Some(one) = gaussian(model, gradient, &continuous, point, seed)? {
+                found.push(one);
+            }
+        }
+    }
+    if found.is_empty() {
+        let example = describe(model, &z, 0, log_p[0]);
+        return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
+    }
+    found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
+    Ok(found)
+}
+
+/// Starts with a finite density, where there are any.
+fn scatter(model: &dyn Model, start: Option<&[Option<f64>]>, streams: &mut [Stream]) -> Result<Batch> {
+    let latents = model.latents();
+    let mut z = Batch::zeros(latents.len(), ASCENTS);
+    let mut log_p = vec![f64::NAN; ASCENTS];
+    for round in 0..SHRINKS {
+        for (s, rng) in streams.iter_mut().enumerate().filter(|(s, _)| !log_p[*s].is_finite()) {
+            // Wide in some ascents, narrow in others, and ever nearer to zero.
+            let width = [0.1, 0.5, 1.0, 2.0][s % 4] * 0.8_f64.powi(round as i32);
+            for i in 0..latents.len() {
+                let given = start.and_then(|start| start[i]);
+                let normal: f64 = StandardNormal.sample(rng);
+                let uniform: f64 = rng.random();
+                let x = match (given, latents.support(i)) {
+                    (Some(x), support) if support.is_discrete() => x,
+                    (Some(x), _) => x + 0.05 * width * normal,
+                    (None, Support::Integers { lower, upper }) => {
+                        lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower)
+                    }
+                    (None, Support::Counts) => (3.0 * uniform * (1.0 + round as f64)).floor(),
+                    (None, _) => width * normal,
+                };
+                z.set(i, s, x);
+            }
+        }
+        model.log_joint(&z, &mut log_p)?;
+        if log_p.iter().all(|x| x.is_finite()) {
+            return Ok(z);
+        }
+    }
+    let Some(alive) = log_p.iter().position(|x| x.is_finite()) else {
+        let example = describe(model, &z, 0, log_p[0]);
+        return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
+    };
+    for s in (0..ASCENTS).filter(|s| !log_p[*s].is_finite()) {
+        for i in 0..latents.len() {
+            let x = z.get(i, alive);
+            z.set(i, s, x);
+        }
+    }
+    Ok(z)
+}
+
+/// Draws every discrete latent with few values given everything else.
+fn sweep(model: &dyn Model, z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
+    let Some(conditionals) = model.conditionals() else { return Ok(()) };
+    let latents = model.latents();
+    for i in 0..latents.len() {
+        let values: Vec<f64> = match latents.support(i) {
+            Support::Integers { lower, upper } if upper - lower < 256.0 => {
+                (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect()
+            }
+            Support::Counts => {
+                let highest = z.column(i).iter().fold(0.0_f64, |a, b| a.max(*b));
+                (0..=(2.0 * highest + 10.0) as usize).map(|v| v as f64).collect()
+            }
+            _ => continue,
+        };
+        let mut out = Batch::zeros(values.len(), z.draws_len());
+        conditionals.log_conditional(i, z, &values, &mut out)?;
+        for (s, rng) in streams.iter_mut().enumerate() {
+            let weight = |v: usize| if out.get(v, s).is_nan() { f64::NEG_INFINITY } else { out.get(v, s) };
+            // The largest of the weights with Gumbel noise is a draw from them.
+            let mut best = (f64::NEG_INFINITY, z.get(i, s));
+            for v in 0..values.len() {
+                let u: f64 = rng.random();
+                let noisy = weight(v) - (-(u.max(f64::MIN_POSITIVE)).ln()).ln();
+                if noisy > best.0 {
+                    best = (noisy, values[v]);
+                }
+            }
+            z.set(i, s, best.1);
+        }
+    }
+    Ok(())
+}
+
+/// Adam over the continuous latents of every ascent on its own.
+struct Ascent {
+    continuous: Vec<usize>,
+    first: Vec<[f64; ASCENTS]>,
+    second: Vec<[f64; ASCENTS]>,
+    previous: Vec<[f64; ASCENTS]>,
+    slow: [f64; ASCENTS],
+    count: i32,
+}
+
+impl Ascent {
+    fn new(continuous: Vec<usize>) -> Self {
+        let zeros = vec![[0.0; ASCENTS]; continuous.len()];
+        Self {
+            first: zeros.clone(),
+            second: zeros.clone(),
+            previous: zeros,
+            slow: [1.0; ASCENTS],
+            count: 0,
+            continuous,
+        }
+    }
+
+    fn step(&mut self, z: &mut Batch, log_p: &[f64], d_z: &Batch, size: f64) {
+        self.count += 1;
+        let (fade, fade_second) = (1.0 - 0.9_f64.powi(self.count), 1.0 - 0.99_f64.powi(self.count));
+        let fine: Vec<bool> = (0..ASCENTS)
+            .map(|s| log_p[s].is_finite() && self.continuous.iter().all(|i| d_z.get(*i, s).is_finite()))
+            .collect();
+        for s in 0..ASCENTS {
+            // A step too far is taken back, and the next ones are shorter.
+            self.slow[s] = if fine[s] { (self.slow[s] * 1.02).min(1.0) } else { self.slow[s] * 0.3 };
+        }
+        for (k, i) in self.continuous.iter().enumerate() {
+            let column = z.column_mut(*i);
+            for s in 0..ASCENTS {
+                if !fine[s] {
+                    column[s] = self.previous[k][s];
+                    self.first[k][s] = 0.0;
+                    continue;
+                }
+                self.previous[k][s] = column[s];
+                let d = d_z.get(*i, s);
+                self.first[k][s] += 0.1 * (d - self.first[k][s]);
+                self.second[k][s] += 0.01 * (d * d - self.second[k][s]);
+                let direction = (self.first[k][s] / fade) / ((self.second[k][s] / fade_second).sqrt() + 1e-12);
+                column[s] += size * self.slow[s] * direction;
+            }
+        }
+    }
+}
+
+/// The Gaussian of the curvature at a point, moved by one Newton step where that helps, and its bound.
+fn gaussian(
+    model: &dyn Model,
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    point: Vec<f64>,
+    seed: u64,
+) -> Result<Option<Found>> {
+    let n = continuous.len();
+    if n == 0 {
+        return Ok(Some(Found { z: point, units: Units::Diagonal(Vec::new()), elbo: 0.0 }));
+    }
+    let Some(curvature) = curvature(gradient, continuous, &point)? else { return Ok(None) };
+    let units = if n <= FULL_MAX { full_units(&curvature, n) } else { None };
+    let units = units.unwrap_or_else(|| {
+        Units::Diagonal((0..n).map(|i| 1.0 / curvature[i * n + i].max(1e-4).sqrt()).collect())
+    });
+    let elbo = bound(model, continuous, &point, &units, seed)?;
+    Ok(elbo.is_finite().then_some(Found { z: point, units, elbo }))
+}
+
+/// −∂²log p by central differences of the gradient, row by row.
+fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Result<Option<Vec<f64>>> {
+    let n = continuous.len();
+    let full = n <= FULL_MAX;
+    let mut out = vec![0.0; n * n];
+    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(point.len(), ASCENTS));
+    let mut z = Batch::zeros(point.len(), ASCENTS);
+    for first in (0..n).step_by(ASCENTS / 2) {
+        let len = (ASCENTS / 2).min(n - first);
+        for (i, x) in point.iter().enumerate() {
+            z.column_mut(i).fill(*x);
+        }
+        let step = |k: usize| 1e-4 * point[continuous[k]].abs().max(1.0);
+        for j in 0..len {
+            let (i, h) = (continuous[first + j], step(first + j));
+            z.set(i, 2 * j, point[i] + h);
+            z.set(i, 2 * j + 1, point[i] - h);
+        }
+        gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+        for j in 0..len {
+            let row = first + j;
+            for k in (0..n).filter(|k| full || *k == row) {
+                let i = continuous[k];
+                out[row * n + k] = -(d_z.get(i, 2 * j) - d_z.get(i, 2 * j + 1)) / (2.0 * step(row));
+            }
+        }
+    }
+    for i in 0..n {
+        for j in 0..i {
+            let mean = 0.5 * (out[i * n + j] + out[j * n + i]);
+            (out[i * n + j], out[j * n + i]) = (mean, mean);
+        }
+    }
+    Ok(out.iter().all(|x| x.is_finite()).then_some(out))
+}
+
+/// The lower triangle of the inverse of the curvature, made positive where it is not.
+fn full_units(curvature: &[f64], n: usize) -> Option<Units> {
+    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(1e-4).sqrt()).collect();
+    let mut ridge = 0.0;
+    let factor = loop {
+        let scaled: Vec<f64> = (0..n * n)
+            .map(|e| {
+                let (i, j) = (e / n, e % n);
+                curvature[e] / (size[i] * size[j]) + if i == j { ridge } else { 0.0 }
+            })
+            .collect();
+        match cholesky(&scaled, n) {
+            Some(factor) if (0..n).all(|i| factor[packed(i, i)] > 1e-4) => break factor,
+            _ if ridge > 1e3 => return None,
+            _ => ridge = if ridge == 0.0 { 1e-3 } else { 4.0 * ridge },
+        }
+    };
+    // (C Cᵀ)⁻¹ by columns: solve C y = e_j, then Cᵀ x = y.
+    let mut covariance = vec![0.0; n * n];
+    for j in 0..n {
+        let mut x = vec![0.0; n];
+        x[j] = 1.0;
+        for i in j..n {
+            let taken: f64 = (j..i).map(|k| factor[packed(i, k)] * x[k]).sum();
+            x[i] = (x[i] - taken) / factor[packed(i, i)];
+        }
+        for i in (0..n).rev() {
+            let taken: f64 = (i + 1..n).map(|k| factor[packed(k, i)] * x[k]).sum();
+            x[i] = (x[i] - taken) / factor[packed(i, i)];
+        }
+        for i in 0..n {
+            covariance[i * n + j] = x[i] / (size[i] * size[j]);
+        }
+    }
+    cholesky(&covariance, n).map(Units::Full)
+}
+
+/// The bound of a Gaussian over the continuous latents, the discrete ones held; −∞ where a tenth of the draws are impossible.
+fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], units: &Units, seed: u64) -> Result<f64> {
+    let n = continuous.len();
+    let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, SEARCH_STEP, 1, s as u64)).collect();
+    let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
+    standard_normals(&mut streams, &mut noise);
+    let mut log_volume = 0.0;
+    match units {
+        Units::Full(l) => {
+            lower_multiply(l, noise.as_slice(), moved.as_mut_slice(), DRAWS);
+            log_volume += (0..n).map(|i| l[packed(i, i)].ln()).sum::<f64>();
+        }
+        Units::Diagonal(l) => {
+            for (k, scale) in l.iter().enumerate() {
+                for (to, from) in moved.column_mut(k).iter_mut().zip(noise.column(k)) {
+                    *to = scale * from;
+                }
+            }
+            log_volume += l.iter().map(|x| x.ln()).sum::<f64>();
+        }
+    }
+    let mut z = Batch::zeros(point.len(), DRAWS);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    for (k, i) in continuous.iter().enumerate() {
+        for (z, x) in z.column_mut(*i).iter_mut().zip(moved.column(k)) {
+            *z += x;
+        }
+    }
+    let mut log_p = vec![0.0; DRAWS];
+    model.log_joint(&z, &mut log_p)?;
+    let alive: Vec<f64> = log_p.into_iter().filter(|x| x.is_finite()).collect();
+    if alive.len() * 10 < DRAWS * 9 {
+        return Ok(f64::NEG_INFINITY);
+    }
+    let entropy = log_volume + n as f64 * (0.5 + HALF_LN_2_PI);
+    Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
+}

@@ -1,0 +1,180 @@
+//! A model seen in the units of its own posterior: continuous latents z = m + L u, with m and L a first guess.
+//!
+//! Step sizes that suit u suit it whatever the scale of z is, and an approximation of u that starts at the standard normal
+//! starts at the guess.
+
+use crate::error::Result;
+use crate::model::{Conditionals, Gradient, Latents, Locals, Model};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply};
+use std::sync::{Mutex, PoisonError};
+
+/// The size of the units: a lower triangle, packed, or its diagonal alone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Units {
+    /// A triangle, row by row.
+    Full(Vec<f64>),
+    /// A diagonal.
+    Diagonal(Vec<f64>),
+}
+
+/// A model in other units. Its discrete latents are as they were.
+#[derive(Debug)]
+pub struct Whitened<'a, M: Model + ?Sized> {
+    model: &'a M,
+    /// The columns of the continuous latents.
+    continuous: Vec<usize>,
+    location: Vec<f64>,
+    units: Units,
+    waiting: Mutex<Vec<[Batch; 2]>>,
+}
+
+impl<'a, M: Model + ?Sized> Whitened<'a, M> {
+    /// With these units for the continuous latents, which must be on the whole line.
+    ///
+    /// # Panics
+    /// Where location and units are not as long as there are continuous latents.
+    pub fn new(model: &'a M, location: Vec<f64>, units: Units) -> Self {
+        let latents = model.latents();
+        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+        let n = continuous.len();
+        let units_len = match &units {
+            Units::Full(l) => (l.len(), n * (n + 1) / 2),
+            Units::Diagonal(l) => (l.len(), n),
+        };
+        assert!(location.len() == n && units_len.0 == units_len.1, "units of another size");
+        Self { model, continuous, location, units, waiting: Mutex::new(Vec::new()) }
+    }
+
+    /// The latents in the model's own units.
+    pub fn restore(&self, u: &Batch, z: &mut Batch) {
+        let mut flat = self.take(u.draws_len());
+        self.restore_with(u, z, &mut flat);
+        self.give(flat);
+    }
+
+    fn take(&self, draws_len: usize) -> [Batch; 2] {
+        let mut flat =
+            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_else(Default::default);
+        for batch in &mut flat {
+            batch.reset(self.continuous.len(), draws_len);
+        }
+        flat
+    }
+
+    fn give(&self, flat: [Batch; 2]) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(flat);
+    }
+
+    fn restore_with(&self, u: &Batch, z: &mut Batch, [from, to]: &mut [Batch; 2]) {
+        z.copy_from(u);
+        for (k, i) in self.continuous.iter().enumerate() {
+            from.column_mut(k).copy_from_slice(u.column(*i));
+        }
+        match &self.units {
+            Units::Full(l) => lower_multiply(l, from.as_slice(), to.as_mut_slice(), u.draws_len()),
+            Units::Diagonal(l) => {
+                for (k, scale) in l.iter().enumerate() {
+                    for (to, from) in to.column_mut(k).iter_mut().zip(from.column(k)) {
+                        *to = scale * from;
+                    }
+                }
+            }
+        }
+        for (k, i) in self.continuous.iter().enumerate() {
+            for (z, x) in z.column_mut(*i).iter_mut().zip(to.column(k)) {
+                *z = self.location[k] + x;
+            }
+        }
+    }
+
+    /// The log of the units' volume, which the density in u has more than that in z.
+    fn log_volume(&self) -> f64 {
+        let n = self.continuous.len();
+        match &self.units {
+            Units::Full(l) => (0..n).map(|i| l[i * (i + 1) / 2 + i].ln()).sum(),
+            Units::Diagonal(l) => l.iter().map(|x| x.ln()).sum(),
+        }
+    }
+
+    fn restored(&self, u: &Batch) -> Batch {
+        let mut z = Batch::zeros(u.columns_len(), u.draws_len());
+        self.restore(u, &mut z);
+        z
+    }
+}
+
+impl<M: Model + ?Sized> Model for Whitened<'_, M> {
+    fn latents(&self) -> &Latents {
+        self.model.latents()
+    }
+
+    fn log_joint(&self, u: &Batch, out: &mut [f64]) -> Result<()> {
+        self.model.log_joint(&self.restored(u), out)?;
+        let volume = self.log_volume();
+        out.iter_mut().for_each(|o| *o += volume);
+        Ok(())
+    }
+
+    fn locals(&self) -> Option<&dyn Locals> {
+        self.model.locals().map(|_| self as &dyn Locals)
+    }
+
+    fn conditionals(&self) -> Option<&dyn Conditionals> {
+        self.model.conditionals().map(|_| self as &dyn Conditionals)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        self.model.gradient().map(|_| self as &dyn Gradient)
+    }
+}
+
+impl<M: Model + ?Sized> Locals for Whitened<'_, M> {
+    fn log_local(&self, u: &Batch, out: &mut Batch) -> Result<()> {
+        match self.model.locals() {
+            Some(locals) => locals.log_local(&self.restored(u), out),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<M: Model + ?Sized> Conditionals for Whitened<'_, M> {
+    fn log_conditional(&self, i: usize, u: &Batch, values: &[f64], out: &mut Batch) -> Result<()> {
+        match self.model.conditionals() {
+            Some(conditionals) => conditionals.log_conditional(i, &self.restored(u), values, out),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<M: Model + ?Sized> Gradient for Whitened<'_, M> {
+    fn log_joint_gradient(&self, u: &Batch, out: &mut [f64], d_u: &mut Batch) -> Result<()> {
+        let Some(gradient) = self.model.gradient() else { return Ok(()) };
+        let mut flat = self.take(u.draws_len());
+        let mut z = Batch::zeros(u.columns_len(), u.draws_len());
+        self.restore_with(u, &mut z, &mut flat);
+        gradient.log_joint_gradient(&z, out, d_u)?;
+        let volume = self.log_volume();
+        out.iter_mut().for_each(|o| *o += volume);
+        let [from, to] = &mut flat;
+        for (k, i) in self.continuous.iter().enumerate() {
+            from.column_mut(k).copy_from_slice(d_u.column(*i));
+        }
+        to.as_mut_slice().fill(0.0);
+        match &self.units {
+            Units::Full(l) => lower_transpose_multiply(l, from.as_slice(), to.as_mut_slice(), u.draws_len()),
+            Units::Diagonal(l) => {
+                for (k, scale) in l.iter().enumerate() {
+                    for (to, from) in to.column_mut(k).iter_mut().zip(from.column(k)) {
+                        *to = scale * from;
+                    }
+                }
+            }
+        }
+        for (k, i) in self.continuous.iter().enumerate() {
+            d_u.column_mut(*i).copy_from_slice(to.column(k));
+        }
+        self.give(flat);
+        Ok(())
+    }
+}
