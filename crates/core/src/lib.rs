@@ -16,6 +16,7 @@
 //! | Algorithm 1 | [`fit`] |
 //! | N data with latents of their own, minibatches, inference networks | [`plate`] |
 //! | a prior and an r for each of many documents | [`many`] |
+//! | draws, and what they say | [`posterior`] |
 
 pub mod bound;
 pub mod error;
@@ -27,6 +28,7 @@ pub mod many;
 pub mod model;
 pub mod optimizer;
 pub mod plate;
+pub mod posterior;
 pub mod prior;
 pub mod recursive;
 pub mod targets;

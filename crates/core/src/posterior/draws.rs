@@ -1,0 +1,313 @@
+//! Draws from an approximate posterior: one named column per scalar, on the model's own scale.
+
+use super::monitor::{Monitor, MonitorError};
+use super::name::ElementName;
+use super::weights::Weights;
+use hyperprior_math::batch::Batch;
+use std::collections::{HashMap, HashSet};
+use thiserror::Error;
+
+/// What values a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whole numbers.
+    Discrete,
+    /// Real numbers.
+    Continuous,
+}
+
+/// One scalar's name and kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// As BUGS writes it: `beta[1]`, `z[3,2]`.
+    pub name: String,
+    /// What values it takes.
+    pub kind: Kind,
+}
+
+impl Column {
+    /// A column of real numbers.
+    pub fn continuous(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: Kind::Continuous }
+    }
+
+    /// A column of whole numbers.
+    pub fn discrete(name: impl Into<String>) -> Self {
+        Self { name: name.into(), kind: Kind::Discrete }
+    }
+}
+
+/// Why numbers are not draws.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[non_exhaustive]
+pub enum DrawsError {
+    /// As many names as columns are needed.
+    #[error("there are {names} names for {columns} columns of draws")]
+    Lengths {
+        /// How many names.
+        names: usize,
+        /// How many columns.
+        columns: usize,
+    },
+    /// A posterior without a draw.
+    #[error("there is not a single draw; ask for at least one")]
+    Empty,
+    /// Two columns of one name.
+    #[error("two columns of draws are named `{name}`; give each its own name")]
+    Duplicate {
+        /// The name.
+        name: String,
+    },
+    /// A discrete column holds something else than whole numbers.
+    #[error(
+        "draw {draw} of the discrete variable `{name}` is {value}, which is no whole number that can be stored exactly"
+    )]
+    NotWhole {
+        /// The column.
+        name: String,
+        /// Which draw, from one.
+        draw: usize,
+        /// Its value.
+        value: f64,
+    },
+    /// There are not as many weights as draws.
+    #[error("there are {weights} importance weights for {draws} draws")]
+    WeightsLength {
+        /// How many weights.
+        weights: usize,
+        /// How many draws.
+        draws: usize,
+    },
+    /// A weight is infinite or undefined, or all are zero.
+    #[error("the importance weights cannot be normalised: {reason}")]
+    BadWeights {
+        /// What is wrong.
+        reason: String,
+    },
+    /// A discrete column was needed.
+    #[error("`{name}` is continuous; only discrete variables have probabilities of values")]
+    NotDiscrete {
+        /// The column.
+        name: String,
+    },
+    /// Nothing is selected by a monitor.
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+}
+
+/// Draws of named scalars, all from the same joint distribution, with importance weights where they have any.
+///
+/// ```
+/// use hyperprior::Batch;
+/// use hyperprior::posterior::{Column, Draws, Monitor, summarise};
+/// let columns = vec![Column::continuous("mu"), Column::discrete("z[1]"), Column::discrete("z[2]")];
+/// let values = Batch::from_columns(vec![0.5, 1.5, 1.0, 2.0, 2.0, 2.0], 2);
+/// let draws = Draws::new(columns, values)?;
+/// assert_eq!(summarise(&draws)[0].mean, 1.0);
+/// let z = draws.select(&[Monitor::parse("z")?])?;
+/// assert_eq!(z.names(), ["z[1]", "z[2]"]);
+/// # Ok::<(), hyperprior::posterior::DrawsError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Draws {
+    columns: Vec<Column>,
+    values: Batch,
+    log_weights: Option<Vec<f64>>,
+}
+
+/// Above this, neighbouring whole numbers are the same double.
+const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
+
+impl Draws {
+    /// Draws that count equally.
+    ///
+    /// # Errors
+    /// [`DrawsError`] where names and columns do not match, a name is taken twice, there is no draw, or a discrete column
+    /// holds a number that is not whole.
+    pub fn new(columns: Vec<Column>, values: Batch) -> Result<Self, DrawsError> {
+        if columns.len() != values.columns_len() {
+            return Err(DrawsError::Lengths { names: columns.len(), columns: values.columns_len() });
+        }
+        if values.draws_len() == 0 {
+            return Err(DrawsError::Empty);
+        }
+        let mut seen = HashSet::new();
+        if let Some(column) = columns.iter().find(|column| !seen.insert(column.name.as_str())) {
+            return Err(DrawsError::Duplicate { name: column.name.clone() });
+        }
+        let whole = |x: &f64| x.fract() == 0.0 && x.abs() <= WHOLE_MAX;
+        for (i, column) in columns.iter().enumerate().filter(|(_, column)| column.kind == Kind::Discrete) {
+            if let Some(draw) = values.column(i).iter().position(|x| !whole(x)) {
+                let (name, value) = (column.name.clone(), values.get(i, draw));
+                return Err(DrawsError::NotWhole { name, draw: draw + 1, value });
+            }
+        }
+        Ok(Self { columns, values, log_weights: None })
+    }
+
+    /// The same draws with the logarithms of importance weights, which need not be normalised; −∞ is no weight at all.
+    ///
+    /// # Errors
+    /// [`DrawsError::WeightsLength`] and [`DrawsError::BadWeights`].
+    pub fn weighted(mut self, log_weights: Vec<f64>) -> Result<Self, DrawsError> {
+        if log_weights.len() != self.len() {
+            return Err(DrawsError::WeightsLength { weights: log_weights.len(), draws: self.len() });
+        }
+        let bad = |reason| Err(DrawsError::BadWeights { reason });
+        if let Some(draw) = log_weights.iter().position(|log| log.is_nan() || *log == f64::INFINITY) {
+            return bad(format!("the logarithm of that of draw {} is {}", draw + 1, log_weights[draw]));
+        }
+        if log_weights.iter().all(|log| *log == f64::NEG_INFINITY) {
+            return bad("all of them are zero".to_owned());
+        }
+        self.log_weights = Some(log_weights);
+        Ok(self)
+    }
+
+    /// How many draws there are.
+    #[expect(clippy::len_without_is_empty, reason = "there is always a draw")]
+    pub fn len(&self) -> usize {
+        self.values.draws_len()
+    }
+
+    /// The columns' names and kinds.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The columns' names.
+    pub fn names(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    /// Every draw of column `i`.
+    pub fn column(&self, i: usize) -> &[f64] {
+        self.values.column(i)
+    }
+
+    /// All draws, a column per scalar.
+    pub fn values(&self) -> &Batch {
+        &self.values
+    }
+
+    /// The logarithms of the importance weights, as given.
+    pub fn log_weights(&self) -> Option<&[f64]> {
+        self.log_weights.as_deref()
+    }
+
+    /// How much each draw counts.
+    pub fn weights(&self) -> Weights {
+        self.log_weights.as_deref().map_or_else(|| Weights::equal(self.len()), Weights::from_logs)
+    }
+
+    /// The discrete columns, in order.
+    pub fn discrete(&self) -> Vec<usize> {
+        (0..self.columns.len()).filter(|i| self.columns[*i].kind == Kind::Discrete).collect()
+    }
+
+    /// The arrays with their columns, both in order; a single number is an array of its own.
+    pub fn arrays(&self) -> Vec<(&str, Vec<usize>)> {
+        let mut arrays: Vec<(&str, Vec<usize>)> = Vec::new();
+        let mut known = HashMap::new();
+        for (i, column) in self.columns.iter().enumerate() {
+            let name = ElementName::parse(&column.name).array;
+            let array = *known.entry(name).or_insert_with(|| {
+                arrays.push((name, Vec::new()));
+                arrays.len() - 1
+            });
+            arrays[array].1.push(i);
+        }
+        arrays
+    }
+
+    /// The columns that monitors select, in the monitors' order, each once.
+    ///
+    /// # Errors
+    /// [`MonitorError`] for a monitor that selects nothing.
+    pub fn places(&self, monitors: &[Monitor]) -> Result<Vec<usize>, MonitorError> {
+        let names = self.names();
+        let mut seen = HashSet::new();
+        let mut places = Vec::new();
+        for monitor in monitors {
+            places.extend(monitor.places(&names)?.into_iter().filter(|i| seen.insert(*i)));
+        }
+        Ok(places)
+    }
+
+    /// The draws of the columns that monitors select, with the weights.
+    ///
+    /// # Errors
+    /// As [`places`](Self::places).
+    pub fn select(&self, monitors: &[Monitor]) -> Result<Self, DrawsError> {
+        let places = self.places(monitors)?;
+        let mut values = Batch::zeros(places.len(), self.len());
+        for (to, from) in places.iter().enumerate() {
+            values.column_mut(to).copy_from_slice(self.column(*from));
+        }
+        let columns = places.iter().map(|i| self.columns[*i].clone()).collect();
+        Ok(Self { columns, values, log_weights: self.log_weights.clone() })
+    }
+
+    /// That every one of `columns` is discrete.
+    pub(super) fn require_discrete(&self, columns: &[usize]) -> Result<(), DrawsError> {
+        match columns.iter().map(|i| &self.columns[*i]).find(|column| column.kind != Kind::Discrete) {
+            Some(column) => Err(DrawsError::NotDiscrete { name: column.name.clone() }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two() -> Vec<Column> {
+        vec![Column::continuous("mu"), Column::discrete("z")]
+    }
+
+    fn draws() -> Draws {
+        Draws::new(two(), Batch::from_columns(vec![0.5, -0.5, 3.0, 1.0], 2)).unwrap()
+    }
+
+    #[test]
+    fn what_is_no_draw_is_refused() {
+        let said = |columns, values| Draws::new(columns, values).unwrap_err().to_string();
+        assert_eq!(said(two(), Batch::zeros(3, 2)), "there are 2 names for 3 columns of draws");
+        assert!(said(two(), Batch::zeros(2, 0)).contains("not a single draw"));
+        let twice = vec![Column::continuous("mu"), Column::discrete("mu")];
+        assert!(said(twice, Batch::zeros(2, 1)).contains("are named `mu`"));
+        for bad in [1.5, f64::NAN, f64::INFINITY, 1e17] {
+            let values = Batch::from_columns(vec![0.0, 0.0, 1.0, bad], 2);
+            assert!(said(two(), values).starts_with("draw 2 of the discrete variable `z` is"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn weights_that_cannot_be_normalised_are_refused() {
+        let said = |logs: &[f64]| draws().weighted(logs.to_vec()).unwrap_err().to_string();
+        assert_eq!(said(&[0.0]), "there are 1 importance weights for 2 draws");
+        assert!(said(&[0.0, f64::NAN]).contains("draw 2 is NaN"));
+        assert!(said(&[f64::NEG_INFINITY; 2]).contains("all of them are zero"));
+        let weighted = draws().weighted(vec![f64::NEG_INFINITY, -800.0]).unwrap();
+        assert_eq!(weighted.weights().relative(), [0.0, 1.0]);
+    }
+
+    #[test]
+    fn an_array_is_one_even_where_its_elements_are_apart() {
+        let columns = ["z[1]", "y[1]", "z[2]", "mu"].map(Column::continuous).to_vec();
+        let draws = Draws::new(columns, Batch::zeros(4, 1)).unwrap();
+        assert_eq!(draws.arrays(), [("z", vec![0, 2]), ("y", vec![1]), ("mu", vec![3])]);
+    }
+
+    #[test]
+    fn a_selection_is_in_the_order_that_was_asked_for_and_keeps_the_weights() {
+        let monitors = Monitor::parse_list("z mu z").unwrap();
+        let selected = draws().weighted(vec![0.0, 1.0]).unwrap().select(&monitors).unwrap();
+        assert_eq!(selected.names(), ["z", "mu"]);
+        assert_eq!(selected.column(0), [3.0, 1.0]);
+        assert_eq!(selected.columns()[0].kind, Kind::Discrete);
+        assert_eq!(selected.log_weights(), Some(&[0.0, 1.0][..]));
+        let nothing = draws().select(&Monitor::parse_list("q").unwrap());
+        assert!(nothing.unwrap_err().to_string().contains("no variable `q`"));
+    }
+}
