@@ -248,6 +248,30 @@ impl Draws {
         Ok(Self { columns, values, log_weights: self.log_weights.clone() })
     }
 
+    /// As many draws that count equally: each as often as its weight gives, which whole numbers do to less than one.
+    ///
+    /// Nothing is random about it: draw k is the one in which (k + ½)/n of the weight is reached.
+    pub fn resampled(&self) -> Self {
+        let weights = self.weights();
+        let share = weights.total() / self.len() as f64;
+        let (mut s, mut reached) = (0, weights.relative()[0]);
+        let from: Vec<usize> = (0..self.len())
+            .map(|k| {
+                while reached <= (k as f64 + 0.5) * share && s + 1 < self.len() {
+                    s += 1;
+                    reached += weights.relative()[s];
+                }
+                s
+            })
+            .collect();
+        let mut values = Batch::zeros(self.columns.len(), self.len());
+        for i in 0..self.columns.len() {
+            let column = self.column(i);
+            values.column_mut(i).iter_mut().zip(&from).for_each(|(x, s)| *x = column[*s]);
+        }
+        Self { columns: self.columns.clone(), values, log_weights: None }
+    }
+
     /// That every one of `columns` is discrete.
     pub(super) fn require_discrete(&self, columns: &[usize]) -> Result<(), DrawsError> {
         match columns.iter().map(|i| &self.columns[*i]).find(|column| column.kind != Kind::Discrete) {
@@ -297,6 +321,18 @@ mod tests {
         let columns = ["z[1]", "y[1]", "z[2]", "mu"].map(Column::continuous).to_vec();
         let draws = Draws::new(columns, Batch::zeros(4, 1)).unwrap();
         assert_eq!(draws.arrays(), [("z", vec![0, 2]), ("y", vec![1]), ("mu", vec![3])]);
+    }
+
+    #[test]
+    fn resampling_repeats_draws_by_weight() {
+        let values = Batch::from_columns(vec![1.0, 2.0, 3.0, 4.0], 4);
+        let draws = Draws::new(vec![Column::discrete("z")], values).unwrap();
+        assert_eq!(draws.resampled(), draws);
+        let logs = [0.0_f64, 2.0, 0.0, 2.0].map(f64::ln).to_vec();
+        let resampled = draws.clone().weighted(logs).unwrap().resampled();
+        assert_eq!((resampled.column(0), resampled.log_weights()), (&[2.0, 2.0, 4.0, 4.0][..], None));
+        let logs = [6.0_f64, 1.0, 1.0, 2.0].map(f64::ln).to_vec();
+        assert_eq!(draws.weighted(logs).unwrap().resampled().column(0), [1.0, 1.0, 2.0, 4.0]);
     }
 
     #[test]
