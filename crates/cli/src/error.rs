@@ -1,5 +1,6 @@
 //! What the command says when it cannot go on, and the exit code that goes with it.
 
+use hyperprior::posterior::DrawsError;
 use thiserror::Error;
 
 /// The command line made no sense.
@@ -25,6 +26,12 @@ pub enum CliError {
     /// A picture could not be written.
     #[error("{0}")]
     Figure(#[from] crate::figure::FigureError),
+    /// A file of a run could not be written.
+    #[error("{0}")]
+    Write(#[from] crate::output::pending::WriteError),
+    /// Draws do not fit together, or a selection of them selects nothing.
+    #[error("{0}")]
+    Draws(#[from] DrawsError),
     /// Standard output is gone or full.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] std::io::Error),
@@ -42,11 +49,11 @@ impl CliError {
     /// The exit code.
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) => USAGE,
+            Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
             Self::Engine(_) => BAD_DATA,
-            Self::Figure(_) | Self::Output(_) => CANNOT_WRITE,
+            Self::Figure(_) | Self::Write(_) | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped => STOPPED,
-            Self::Internal(_) => INTERNAL,
+            Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }
     }
 }

@@ -5,8 +5,12 @@ mod compare;
 mod error;
 mod figure;
 mod memory;
+#[cfg_attr(not(test), expect(dead_code, reason = "only fits of model files write runs"))]
+mod output;
 mod parts;
 mod progress;
+#[cfg_attr(not(test), expect(dead_code, reason = "only fits of model files are summarised"))]
+mod render;
 mod study;
 mod table;
 

@@ -7,7 +7,7 @@ pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
         .map(|c| rows.iter().map(|r| width(&r[c])).chain([width(header[c])]).max().unwrap_or(0))
         .collect();
     let numeric: Vec<bool> = (0..header.len())
-        .map(|c| rows.iter().all(|r| r[c].starts_with(|x: char| x.is_ascii_digit() || "-−–".contains(x))))
+        .map(|c| rows.iter().all(|r| r[c].starts_with(|x: char| x.is_ascii_digit() || "-−–∞".contains(x))))
         .collect();
     let line = |cells: Vec<&str>| {
         let mut out = String::new();

@@ -10,6 +10,7 @@ use super::axis::{Axis, index_ticks, linear_ticks, square_root_ticks, tick_label
 use super::colour::Palette;
 use super::raster;
 use super::{Bar, Bars, FigureError, Group, Heatmap, Panel, Point, Scatter, ScatterPanel};
+use crate::output::pending::WriteError;
 
 fn heatmap(values: Vec<f64>, len: usize, palette: Palette) -> Heatmap {
     Heatmap {
@@ -256,7 +257,7 @@ fn errors_name_the_path_and_the_remedy() {
     let blocked = scratch("blocked");
     fs::write(&blocked, "a file").expect("written");
     let error = super::write(&svg, &blocked.join("figure")).expect_err("a file is no folder");
-    assert!(matches!(error, FigureError::Folder { .. }), "{error:?}");
+    assert!(matches!(error, FigureError::File(WriteError::Folder { .. })), "{error:?}");
     let message = error.to_string();
     assert!(message.contains(&blocked.display().to_string()) && message.contains("choose another name"), "{message}");
     fs::remove_file(&blocked).expect("removed");
@@ -264,12 +265,15 @@ fn errors_name_the_path_and_the_remedy() {
     let taken = scratch("taken");
     fs::create_dir_all(taken.join("figure.png")).expect("created");
     let error = super::write(&svg, &taken.join("figure")).expect_err("a folder has the name");
-    assert!(matches!(&error, FigureError::Write { path, .. } if path.ends_with("figure.png")), "{error:?}");
+    assert!(
+        matches!(&error, FigureError::File(WriteError::File { path, .. }) if path.ends_with("figure.png")),
+        "{error:?}"
+    );
     let names: Vec<_> = fs::read_dir(&taken).expect("folder").flatten().map(|entry| entry.file_name()).collect();
     assert!(names.iter().all(|name| !name.to_string_lossy().contains("tmp")), "{names:?}");
     fs::remove_dir_all(&taken).expect("removed");
 
-    let full = FigureError::Write { path: "a.png".into(), reason: std::io::ErrorKind::StorageFull.into() };
+    let full = WriteError::File { path: "a.png".into(), reason: std::io::ErrorKind::StorageFull.into() };
     assert!(full.to_string().contains("`a.png`") && full.to_string().contains("free some space"), "{full}");
     assert!(matches!(super::write(&svg, Path::new("..")), Err(FigureError::NoName { .. })));
     assert!(matches!(super::write("<svg", Path::new("x")), Err(FigureError::Raster { .. })));

@@ -1,0 +1,92 @@
+//! A run directory: the draws, what they say, how the fit went, and what would repeat it, each file whole or not at all.
+
+mod coda;
+mod csv;
+mod parquet;
+pub mod pending;
+
+#[cfg(test)]
+mod tests;
+
+use hyperprior::posterior::Draws;
+use pending::{Pending, WriteError, create_folder};
+use serde::Serialize;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// The folder that a run's files go to. Every method writes its file anew and returns its path.
+#[derive(Clone, Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    /// Makes the folder, unless it is there.
+    pub fn create(path: impl Into<PathBuf>) -> Result<Self, WriteError> {
+        let path = path.into();
+        create_folder(&path)?;
+        Ok(Self { path })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// `draws.csv`: a column per scalar, a row per draw; the weights, if any, come last as `.log_weight`.
+    pub fn draws_csv(&self, draws: &Draws) -> Result<PathBuf, WriteError> {
+        self.write("draws.csv", |file| csv::draws(file, draws))
+    }
+
+    /// `draws.parquet`: the same, with whole numbers as such.
+    pub fn draws_parquet(&self, draws: &Draws) -> Result<PathBuf, WriteError> {
+        self.write("draws.parquet", |file| parquet::draws(file, draws))
+    }
+
+    /// `CODAindex.txt` and `CODAchain1.txt`, as JAGS writes them. Weighted draws are resampled, since CODA has no weights.
+    pub fn coda(&self, draws: &Draws) -> Result<[PathBuf; 2], WriteError> {
+        let resampled = draws.log_weights().map(|_| draws.resampled());
+        let draws = resampled.as_ref().unwrap_or(draws);
+        let index = self.pending("CODAindex.txt", |file| coda::index(file, draws))?;
+        let chain = self.pending("CODAchain1.txt", |file| coda::chain(file, draws))?;
+        Ok([index.publish()?, chain.publish()?])
+    }
+
+    /// `trace.csv`: the bound's estimate at the steps that were kept.
+    pub fn trace(&self, points: &[(u64, f64)]) -> Result<PathBuf, WriteError> {
+        self.write("trace.csv", |file| csv::trace(file, points))
+    }
+
+    /// `summary.json`.
+    pub fn summary(&self, summary: &impl Serialize) -> Result<PathBuf, WriteError> {
+        let text = serde_json::to_string_pretty(summary).map_err(|e| self.unfit("summary.json", &e))?;
+        self.write("summary.json", |file| writeln!(file, "{text}"))
+    }
+
+    /// `config.toml`: everything that is needed to repeat the run.
+    pub fn config(&self, settings: &impl Serialize) -> Result<PathBuf, WriteError> {
+        let text = toml::to_string_pretty(settings).map_err(|e| self.unfit("config.toml", &e))?;
+        self.write("config.toml", |file| file.write_all(text.as_bytes()))
+    }
+
+    fn write(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<PathBuf, WriteError> {
+        self.pending(name, fill)?.publish()
+    }
+
+    fn pending(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<Pending, WriteError> {
+        Pending::new(self.path.join(name), fill)
+    }
+
+    fn unfit(&self, name: &str, reason: &dyn std::error::Error) -> WriteError {
+        WriteError::Format { path: self.path.join(name), reason: reason.to_string() }
+    }
+}

@@ -1,0 +1,79 @@
+//! Draws as a Parquet file: one row group, 64-bit integers for discrete scalars and doubles for the others.
+
+use super::csv::LOG_WEIGHT;
+use hyperprior::posterior::{Draws, Kind};
+use parquet::basic::{Repetition, Type as Physical};
+use parquet::data_type::{DoubleType, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+use std::io::{self, Write};
+use std::sync::Arc;
+
+/// Writes the whole file.
+pub fn draws(out: &mut (impl Write + Send), draws: &Draws) -> io::Result<()> {
+    encode(out, draws).map_err(|error| match error {
+        // What the disk said, so that the message can say what to do about it.
+        ParquetError::External(source) => match source.downcast::<io::Error>() {
+            Ok(source) => *source,
+            Err(source) => io::Error::other(source),
+        },
+        error => io::Error::other(error),
+    })
+}
+
+fn encode(out: &mut (impl Write + Send), draws: &Draws) -> Result<(), ParquetError> {
+    let schema = Arc::new(schema(draws)?);
+    let mut writer = SerializedFileWriter::new(out, schema, Arc::new(properties(draws)))?;
+    let mut rows = writer.next_row_group()?;
+    for (i, column) in draws.columns().iter().enumerate() {
+        let Some(mut chunk) = rows.next_column()? else { break };
+        let x = draws.column(i);
+        match column.kind {
+            Kind::Discrete => {
+                let whole: Vec<i64> = x.iter().map(|x| *x as i64).collect();
+                chunk.typed::<Int64Type>().write_batch(&whole, None, None)?
+            }
+            Kind::Continuous => chunk.typed::<DoubleType>().write_batch(x, None, None)?,
+        };
+        chunk.close()?;
+    }
+    if let (Some(log_weights), Some(mut chunk)) = (draws.log_weights(), rows.next_column()?) {
+        chunk.typed::<DoubleType>().write_batch(log_weights, None, None)?;
+        chunk.close()?;
+    }
+    rows.close()?;
+    writer.close()?;
+    Ok(())
+}
+
+fn schema(draws: &Draws) -> Result<Type, ParquetError> {
+    let field = |name: &str, physical| {
+        let field = Type::primitive_type_builder(name, physical).with_repetition(Repetition::REQUIRED);
+        field.build().map(Arc::new)
+    };
+    let physical = |kind| match kind {
+        Kind::Discrete => Physical::INT64,
+        Kind::Continuous => Physical::DOUBLE,
+    };
+    let mut fields = draws.columns().iter().map(|c| field(&c.name, physical(c.kind))).collect::<Result<Vec<_>, _>>()?;
+    if draws.log_weights().is_some() {
+        fields.push(field(LOG_WEIGHT, Physical::DOUBLE)?);
+    }
+    Type::group_type_builder("draws").with_fields(fields).build()
+}
+
+/// Discrete columns repeat their values, so a dictionary packs them into a few bits each; doubles do not shrink, and are
+/// left as they are.
+fn properties(draws: &Draws) -> WriterProperties {
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("hyperprior ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_dictionary_enabled(false);
+    for column in draws.columns().iter().filter(|column| column.kind == Kind::Discrete) {
+        let path = ColumnPath::new(vec![column.name.clone()]);
+        properties = properties.set_column_dictionary_enabled(path, true);
+    }
+    properties.build()
+}

@@ -1,0 +1,36 @@
+//! A posterior as text for a terminal: the table of summaries, and what is to be known of discrete variables.
+
+mod configurations;
+mod dependence;
+mod number;
+mod page;
+mod parameters;
+mod probabilities;
+
+#[cfg(test)]
+mod tests;
+
+pub use parameters::parameters;
+
+use hyperprior::posterior::{Draws, DrawsError, PairSettings, Summary, strongest_pairs, top_configurations};
+use std::fmt::Write as _;
+
+/// How many rows a table has before it is cut.
+pub const ROWS: usize = 40;
+
+/// How many joint configurations and pairs are shown.
+const TOP: usize = 5;
+
+/// The discrete variables: probabilities of their values, joint configurations, and pairs that depend on each other. Empty
+/// where there are none.
+pub fn discrete(draws: &Draws, summaries: &[Summary], rows_max: usize) -> Result<String, DrawsError> {
+    let mut out = probabilities::probabilities(summaries, rows_max);
+    let columns = draws.discrete();
+    if columns.len() > 1 {
+        let found = top_configurations(draws, &columns, TOP)?;
+        let _ = write!(out, "\n{}", configurations::configurations(draws, &found));
+        let found = strongest_pairs(draws, &columns, PairSettings { top: TOP, ..PairSettings::default() })?;
+        let _ = write!(out, "\n{}", dependence::dependence(draws, &found));
+    }
+    Ok(out)
+}
