@@ -4,6 +4,7 @@ mod coda;
 mod csv;
 mod parquet;
 pub mod pending;
+pub mod summary;
 
 #[cfg(test)]
 mod tests;
@@ -58,7 +59,7 @@ impl RunDirectory {
         self.write("trace.csv", |file| csv::trace(file, points))
     }
 
-    /// `summary.json`.
+    /// `summary.json`, of a [`RunSummary`](summary::RunSummary) or anything that holds one.
     pub fn summary(&self, summary: &impl Serialize) -> Result<PathBuf, WriteError> {
         let text = serde_json::to_string_pretty(summary).map_err(|e| self.unfit("summary.json", &e))?;
         self.write("summary.json", |file| writeln!(file, "{text}"))

@@ -1,12 +1,15 @@
 //! What is written is read back: by the format's own rules, and number for number.
 
-use super::{RunDirectory, pending::WriteError};
+use super::RunDirectory;
+use super::pending::WriteError;
+use super::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
 use crate::error::CliError;
 use hyperprior::Batch;
 use hyperprior::posterior::{Column, Draws, Kind, Parameters, summarise};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -40,7 +43,7 @@ fn draws() -> Draws {
         Column::continuous("say \"x\""),
         Column::discrete("n.total"),
     ];
-    let values = vec![
+    let values = [
         vec![0.1, -1e-300, f64::INFINITY],
         vec![1.0, 2.0, 1.0],
         vec![1.0 / 3.0, 6.02e23, -0.0],
@@ -178,7 +181,7 @@ struct Settings {
 }
 
 #[test]
-fn settings_summaries_and_traces_are_read_back() {
+fn settings_and_traces_are_read_back() {
     let folder = Folder::new("texts");
     let run = folder.run();
     let optimizer = BTreeMap::from([("rate".to_owned(), 0.05)]);
@@ -186,13 +189,44 @@ fn settings_summaries_and_traces_are_read_back() {
     let config = run.config(&settings).unwrap();
     assert_eq!(toml::from_str::<Settings>(&fs::read_to_string(config).unwrap()).unwrap(), settings);
 
-    let summary = run.summary(&Parameters(&summarise(&draws()))).unwrap();
-    let summary: serde_json::Value = serde_json::from_str(&fs::read_to_string(summary).unwrap()).unwrap();
-    assert_eq!(summary["z[3,2]"]["pmf"]["1"], 2.0 / 3.0);
-    assert_eq!(summary["mu"]["sd"], serde_json::Value::Null);
-
     let trace = run.trace(&[(10, -3.25), (20, f64::NEG_INFINITY)]).unwrap();
     assert_eq!(fs::read_to_string(trace).unwrap(), "step,elbo\n10,-3.25\n20,-inf\n");
+}
+
+#[test]
+fn the_summary_has_the_fields_that_are_promised() {
+    let folder = Folder::new("summary");
+    let summaries = summarise(&draws());
+    let written = folder.run().summary(&RunSummary {
+        schema: SCHEMA,
+        model: "coins.bug".to_owned(),
+        method: "hvm".to_owned(),
+        seed: 17,
+        converged: true,
+        steps: 900,
+        wall_seconds: 1.5,
+        elbo: Elbo { value: -3.5, standard_error: 0.01, upper: None },
+        evidence: Some(Evidence { log: -3.25, standard_error: 0.125 }),
+        khat: Some(f64::NAN),
+        verdict: Some(Verdict::MeansOnly),
+        warnings: vec!["labels switch".to_owned()],
+        plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
+        parameters: Parameters(&summaries),
+    });
+    let mut found: Value = serde_json::from_str(&fs::read_to_string(written.unwrap()).unwrap()).unwrap();
+    let parameters = found["parameters"].take();
+    let expected = json!({
+        "schema": 1, "model": "coins.bug", "method": "hvm", "seed": 17, "converged": true, "steps": 900,
+        "wall_seconds": 1.5, "elbo": {"value": -3.5, "standard_error": 0.01, "upper": null},
+        "evidence": {"log": -3.25, "standard_error": 0.125}, "khat": null, "verdict": "means-only",
+        "warnings": ["labels switch"],
+        "plan": {"eliminated": ["z"], "likelihood": "", "prior": "", "recursive": ""}, "parameters": null
+    });
+    assert_eq!(found, expected);
+    let verdicts = [Verdict::Trust, Verdict::MeansOnly, Verdict::Distrust];
+    assert_eq!(json!(verdicts), json!(["trust", "means-only", "distrust"]));
+    assert_eq!(parameters["z[3,2]"]["pmf"], json!({"1": 2.0 / 3.0, "2": 1.0 / 3.0}));
+    assert_eq!((&parameters["n.total"]["median"], &parameters["mu"]["sd"]), (&json!(0.0), &Value::Null));
 }
 
 #[test]

@@ -10,8 +10,6 @@ mod probabilities;
 #[cfg(test)]
 mod tests;
 
-pub use parameters::parameters;
-
 use hyperprior::posterior::{Draws, DrawsError, PairSettings, Summary, strongest_pairs, top_configurations};
 use std::fmt::Write as _;
 
@@ -20,6 +18,11 @@ pub const ROWS: usize = 40;
 
 /// How many joint configurations and pairs are shown.
 const TOP: usize = 5;
+
+/// The table of summaries: a row per scalar, at most `rows_max`, and a line that says what was left out.
+pub fn parameters(summaries: &[Summary], rows_max: usize) -> String {
+    parameters::table(summaries, rows_max)
+}
 
 /// The discrete variables: probabilities of their values, joint configurations, and pairs that depend on each other. Empty
 /// where there are none.

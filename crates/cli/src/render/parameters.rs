@@ -2,15 +2,15 @@
 
 use super::number::{Digits, two_figures};
 use super::page;
-use crate::table;
+use crate::table::render;
 use hyperprior::posterior::Summary;
 
 /// A row per scalar, at most `rows_max`, with a line that says what was left out.
-pub fn parameters(summaries: &[Summary], rows_max: usize) -> String {
+pub fn table(summaries: &[Summary], rows_max: usize) -> String {
     let names: Vec<&str> = summaries.iter().map(|s| s.name.as_str()).collect();
     let shown = page::rows(&names, rows_max);
     let cells: Vec<Vec<String>> = shown.iter().map(|i| cells(&summaries[*i])).collect();
-    table::render(&["name", "mean", "sd", "5%", "median", "95%", "mcse", "ess"], &cells)
+    render(&["name", "mean", "sd", "5%", "median", "95%", "mcse", "ess"], &cells)
         + &page::remainder(summaries.len(), shown.len())
 }
 

@@ -16,12 +16,13 @@ pub struct Weights {
     relative: Vec<f64>,
     total: f64,
     effective_len: f64,
+    is_equal: bool,
 }
 
 impl Weights {
     /// The same weight for each of `len` draws.
     pub fn equal(len: usize) -> Self {
-        Self { relative: vec![1.0; len], total: len as f64, effective_len: len as f64 }
+        Self { relative: vec![1.0; len], total: len as f64, effective_len: len as f64, is_equal: true }
     }
 
     /// Weights from their logarithms, of which at least one is finite and none is +∞ or NaN.
@@ -30,7 +31,12 @@ impl Weights {
         let relative: Vec<f64> = logs.iter().map(|log| (log - largest).exp()).collect();
         let total: f64 = relative.iter().sum();
         let squares: f64 = relative.iter().map(|w| w * w).sum();
-        Self { relative, total, effective_len: total * total / squares }
+        Self { relative, total, effective_len: total * total / squares, is_equal: false }
+    }
+
+    /// Whether they were made equal.
+    pub(super) fn is_equal(&self) -> bool {
+        self.is_equal
     }
 
     /// The weights, the largest of which is one.

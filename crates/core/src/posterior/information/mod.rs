@@ -3,8 +3,11 @@
 //! Î = Σ p̂(a,b) log p̂(a,b) / (p̂(a) p̂(b)) with Miller and Madow's correction (m_a + m_b − m_ab − 1) / 2n, m being the
 //! numbers of cells that are not empty.
 
+mod coded;
+
 use super::draws::{Draws, DrawsError};
 use super::weights::Weights;
+use coded::Coded;
 use hyperprior_math::special::normal_quantile;
 use rayon::prelude::*;
 
@@ -13,8 +16,8 @@ use rayon::prelude::*;
 pub struct PairSettings {
     /// How many of the strongest pairs are returned.
     pub top: usize,
-    /// How many draws of pairs are looked at: a second or two for the default, which is a thousand columns of four thousand
-    /// draws.
+    /// Pairs times draws that are looked at. The default is a thousand columns of four thousand draws: some seconds for
+    /// columns of many values, far less than one for binary ones.
     pub work_max: u64,
 }
 
@@ -97,57 +100,10 @@ pub fn strongest_pairs(draws: &Draws, columns: &[usize], settings: PairSettings)
     Ok(Dependences { pairs: top, pairs_len, left_out_len, grouped })
 }
 
-/// A column with its values numbered from zero.
-struct Coded {
-    column: usize,
-    codes: Vec<u16>,
-    probabilities: Vec<f64>,
-    /// Of Miller and Madow; it bounds the information of every pair that the column is in.
-    entropy: f64,
-    is_grouped: bool,
-}
-
-impl Coded {
-    fn new(x: &[f64], column: usize, weights: &Weights) -> Self {
-        let mut order: Vec<usize> = (0..x.len()).filter(|s| weights.relative()[*s] > 0.0).collect();
-        order.sort_by(|a, b| x[*a].total_cmp(&x[*b]));
-        let runs: Vec<&[usize]> = order.chunk_by(|a, b| x[*a] == x[*b]).collect();
-        // Four draws to a cell of a pair's table: with fewer the correction falls short, and chance looks like dependence.
-        let groups_max = ((weights.effective_len().sqrt() / 2.0) as usize).clamp(2, usize::from(u16::MAX));
-        let is_grouped = runs.len() > groups_max;
-
-        let mut codes = vec![0; x.len()];
-        let mut probabilities: Vec<f64> = Vec::new();
-        let mut below = 0.0;
-        let mut group_last = None;
-        for (run_number, run) in runs.iter().enumerate() {
-            let share = run.iter().map(|s| weights.relative()[*s]).sum::<f64>() / weights.total();
-            // Groups of about equal probability, by where the middle of the value falls.
-            let group = if is_grouped { ((below + share / 2.0) * groups_max as f64) as usize } else { run_number };
-            if group_last != Some(group) {
-                probabilities.push(0.0);
-                group_last = Some(group);
-            }
-            let code = probabilities.len() - 1;
-            probabilities[code] += share;
-            below += share;
-            for s in *run {
-                codes[*s] = code as u16;
-            }
-        }
-        let plug_in: f64 = -probabilities.iter().map(|p| p * p.ln()).sum::<f64>();
-        let entropy = plug_in + (probabilities.len() as f64 - 1.0) / (2.0 * weights.effective_len());
-        Self { column, codes, probabilities, entropy, is_grouped }
-    }
-}
-
 /// The information of a pair, unless chance would give as much.
 fn between(first: &Coded, second: &Coded, weights: &Weights, chance: &Chance) -> Option<Dependence> {
     let (rows, columns) = (first.probabilities.len(), second.probabilities.len());
-    let mut table = vec![0.0; rows * columns];
-    for ((a, b), w) in first.codes.iter().zip(&second.codes).zip(weights.relative()) {
-        table[usize::from(*a) * columns + usize::from(*b)] += w;
-    }
+    let table = coded::joint(first, second, weights);
     let (mut plug_in, mut cells) = (0.0, 0);
     for (a, p_a) in first.probabilities.iter().enumerate() {
         for (b, p_b) in second.probabilities.iter().enumerate() {

@@ -1,0 +1,85 @@
+//! What `summary.json` holds.
+
+use hyperprior::posterior::Parameters;
+use serde::Serialize;
+
+/// The layout's version; it changes when a field is renamed or changes its meaning.
+pub const SCHEMA: u32 = 1;
+
+/// A run in one object. What is not known is `null`.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunSummary<'a> {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The model's file or name.
+    pub model: String,
+    /// The method, as it would be asked for.
+    pub method: String,
+    /// The seed.
+    pub seed: u64,
+    /// Whether the bound had stopped rising.
+    pub converged: bool,
+    /// The steps that were taken.
+    pub steps: u64,
+    /// The time that they took.
+    pub wall_seconds: f64,
+    /// The bound.
+    pub elbo: Elbo,
+    /// The estimate of log p(x).
+    pub evidence: Option<Evidence>,
+    /// The shape of the importance weights' tail.
+    pub khat: Option<f64>,
+    /// What may be believed.
+    pub verdict: Option<Verdict>,
+    /// What a person has to know before believing it.
+    pub warnings: Vec<String>,
+    /// What the approximation was put together from.
+    pub plan: Plan,
+    /// Every scalar that was monitored.
+    pub parameters: Parameters<'a>,
+}
+
+/// The bound and its errors.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Elbo {
+    /// The hierarchical ELBO.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+    /// An upper bound on the exact ELBO of the same approximation.
+    pub upper: Option<f64>,
+}
+
+/// The evidence and its error.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Evidence {
+    /// log p(x).
+    pub log: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// What may be believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Means, spreads and probabilities.
+    Trust,
+    /// Means alone.
+    MeansOnly,
+    /// Nothing.
+    Distrust,
+}
+
+/// What the approximation was put together from.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Plan {
+    /// The variables that were summed out exactly.
+    pub eliminated: Vec<String>,
+    /// q(z | λ).
+    pub likelihood: String,
+    /// q(λ; θ).
+    pub prior: String,
+    /// r(λ | z; φ).
+    pub recursive: String,
+}
