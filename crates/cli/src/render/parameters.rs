@@ -3,7 +3,7 @@
 use super::number::{Digits, two_figures};
 use super::page;
 use crate::table::render;
-use hyperprior::posterior::Summary;
+use hyperprior::posterior::{Kind, Summary};
 
 /// A row per scalar, at most `rows_max`, with a line that says what was left out.
 pub fn table(summaries: &[Summary], rows_max: usize) -> String {
@@ -17,7 +17,7 @@ pub fn table(summaries: &[Summary], rows_max: usize) -> String {
 fn cells(s: &Summary) -> Vec<String> {
     let digits = Digits::new(s.mean, s.sd);
     // The quantiles of a discrete variable are whole numbers.
-    let quantile = |x: f64| if s.pmf.is_some() { Digits::Decimals(0).show(x) } else { digits.show(x) };
+    let quantile = |x: f64| if s.kind == Kind::Discrete { Digits::Decimals(0).show(x) } else { digits.show(x) };
     vec![
         s.name.clone(),
         digits.show(s.mean),

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// A discrete variable with more distinct values than this gets no table of probabilities.
 pub const PMF_VALUES_MAX: usize = 100;
 
-/// The summary of one scalar; it is serialised without its name, which is its key in [`Parameters`].
+/// The summary of one scalar; its name is its key in [`Parameters`].
 ///
 /// A column that holds something that is not a number has no mean and no quantiles: they are NaN, `null` in JSON.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,9 @@ pub struct Summary {
     /// As BUGS writes it.
     #[serde(skip)]
     pub name: String,
+    /// What values it takes.
+    #[serde(skip)]
+    pub kind: Kind,
     /// The mean.
     pub mean: f64,
     /// The standard deviation, with Bessel's correction; of a single draw it is not known.
@@ -79,6 +82,7 @@ fn of_column(draws: &Draws, weights: &Weights, i: usize) -> Summary {
     };
     Summary {
         name: column.name.clone(),
+        kind: column.kind,
         mean,
         sd,
         q025: quantile(0.025),
