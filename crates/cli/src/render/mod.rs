@@ -10,7 +10,7 @@ mod probabilities;
 #[cfg(test)]
 mod tests;
 
-use hyperprior::posterior::{Draws, DrawsError, PairSettings, Summary, strongest_pairs, top_configurations};
+use hyperprior::posterior::{Draws, DrawsError, Kind, PairSettings, Summary, strongest_pairs, top_configurations};
 use std::fmt::Write as _;
 
 /// How many rows a table has before it is cut.
@@ -28,7 +28,9 @@ pub fn parameters(summaries: &[Summary], rows_max: usize) -> String {
 /// where there are none.
 pub fn discrete(draws: &Draws, summaries: &[Summary], rows_max: usize) -> Result<String, DrawsError> {
     let mut out = probabilities::probabilities(summaries, rows_max);
-    let columns = draws.discrete();
+    // By array, since a loop over two of them draws their elements in turn.
+    let arrays = draws.arrays().into_iter().flat_map(|(_, columns)| columns);
+    let columns: Vec<usize> = arrays.filter(|i| draws.columns()[*i].kind == Kind::Discrete).collect();
     if columns.len() > 1 {
         let found = top_configurations(draws, &columns, TOP)?;
         let _ = write!(out, "\n{}", configurations::configurations(draws, &found));

@@ -76,6 +76,14 @@ z[1]      z[2]      0.526
 }
 
 #[test]
+fn elements_that_were_drawn_in_turn_are_shown_by_array() {
+    let columns = ["z[1]", "y[1]", "z[2]", "y[2]"].map(Column::discrete).to_vec();
+    let draws = made(columns, &[vec![1.0; 9], vec![2.0; 9], vec![3.0; 9], vec![4.0; 9]]);
+    let said = discrete(&draws, &summarise(&draws), ROWS).unwrap();
+    assert!(said.contains("  1.000  z = 1 3; y = 2 4\n"), "{said}");
+}
+
+#[test]
 fn without_discrete_variables_nothing_is_said() {
     let draws = made(vec![Column::continuous("mu")], &[vec![0.0, 1.0]]);
     assert_eq!(discrete(&draws, &summarise(&draws), 40).unwrap(), "");
