@@ -16,6 +16,7 @@
 //! | Algorithm 1 | [`fit`] |
 //! | N data with latents of their own, minibatches, inference networks | [`plate`] |
 //! | a prior and an r for each of many documents | [`many`] |
+//! | from a model to draws of its posterior | [`infer`] |
 //! | draws, and what they say | [`posterior`] |
 
 pub mod bound;
@@ -23,6 +24,7 @@ pub mod error;
 pub mod exact;
 pub mod fit;
 pub mod gradient;
+pub mod infer;
 pub mod likelihood;
 pub mod many;
 pub mod model;

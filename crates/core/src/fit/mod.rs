@@ -198,6 +198,19 @@ impl<'a> Fit<'a> {
     pub fn plans(&self) -> &[Plan] {
         self.engine.plans()
     }
+
+    /// The fit as it stands; `stopped` says that it did not come to the end of its schedule.
+    pub fn finish(self, stopped: bool) -> Fitted {
+        Fitted {
+            steps: self.step,
+            stopped,
+            starts: Vec::new(),
+            dropped: self.dropped as f64 / self.drawn.max(1) as f64,
+            plans: self.plans().to_vec(),
+            theta: self.theta,
+            phi: self.phi,
+        }
+    }
 }
 
 /// Streams of starts are apart from those of steps.
@@ -298,15 +311,8 @@ pub fn fit(model: &dyn Model, q: &Variational, settings: &FitSettings, observer:
     };
     let before = run.step;
     let stopped = run.run(observer)?.is_break();
-    Ok(Fitted {
-        steps: run.step - before,
-        stopped,
-        starts: bounds,
-        dropped: run.dropped as f64 / run.drawn.max(1) as f64,
-        plans: run.plans().to_vec(),
-        theta: run.theta,
-        phi: run.phi,
-    })
+    let fitted = run.finish(stopped);
+    Ok(Fitted { steps: fitted.steps - before, starts: bounds, ..fitted })
 }
 
 /// A short run from one start, and the bound it reached.

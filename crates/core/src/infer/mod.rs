@@ -1,11 +1,13 @@
 //! From a model to draws of its posterior: where to start, which approximation, how to fit it, how far to trust it.
 
 mod approximation;
+mod run;
 mod search;
 mod smooth;
 mod whitened;
 
-pub use approximation::{Approximation, Method, MethodError};
+pub use approximation::{Method, MethodError};
+pub use run::{InferSettings, Inferred, infer};
 pub use search::{Found, search};
 pub use smooth::{Tail, smooth};
 pub use whitened::{Units, Whitened};
