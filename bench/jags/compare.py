@@ -1,0 +1,143 @@
+"""Times hyperprior beside JAGS: how long until every continuous posterior mean is within a tenth of a sd of the reference.
+
+compare.py [NAME...] [--hyperprior PROGRAM] [--seeds 10] [--threads 1] [--jags-only]
+
+JAGS: one chain, burn-in half of what is kept (it adapts meanwhile), lengths doubled until, for all seeds but one in five,
+all means are near; its time is the median over the seeds at that length, no time charged for the lengths tried before.
+hyperprior: `fit` with its defaults, which decides itself when to stop; the median over the same number of seeds, and how many
+of them came near. Both from process start to end. The reference is reference/NAME.json, a long run of JAGS (reference.py).
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+import jags
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parent.parent / "examples"
+NEAR = 0.1
+MISSES = 0.2
+# Discrete latents in each; what is compared is continuous.
+CONTINUOUS = {
+    "coal": ["lambda"],
+    "spike_hald": ["beta", "tau"],
+    "hmm_quakes": ["lambda", "A"],
+    "dawid_skene": ["pi", "theta"],
+    "karate_sbm": ["w", "eta"],
+    "occupancy": ["psi", "p"],
+    "capture_recapture": ["omega", "p"],
+    "n_mixture": ["a", "b", "p"],
+    "zip_claims": ["mu", "p"],
+}
+DEFAULT = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture"]
+SHORTEST, LONGEST = 500, 1 << 20
+
+
+def reference(name):
+    path = HERE / "reference" / f"{name}.json"
+    if not path.exists():
+        sys.exit(f"{path} is missing: run `reference.py {name}` first")
+    wanted = CONTINUOUS[name]
+    rows = jags.load(path)["parameters"]
+    rows = {key: row for key, row in rows.items() if key.split("[")[0] in wanted and row["sd"] > 0}
+    loose = [key for key, row in rows.items() if row["mcse"] > 0.01 * row["sd"]]
+    if loose:
+        print(f"{name}: the reference's own error exceeds .01 sd in {', '.join(loose)}", file=sys.stderr)
+    return rows
+
+
+def farthest(rows, means):
+    """The largest distance from the reference, in its standard deviations; infinite where a mean is missing."""
+    return max(abs(means.get(key, math.inf) - row["mean"]) / row["sd"] for key, row in rows.items())
+
+
+def jags_time(name, rows, seeds):
+    """Iterations kept, median seconds, and the share of seeds that came near at that length."""
+    settings = jags.load(HERE / "examples.json")[name]
+    data = jags.load(EXAMPLES / name / "data.json")
+    length = SHORTEST
+    while True:
+        distances, seconds = [], []
+        for seed in range(1, seeds + 1):
+            draws, took = jags.run(
+                EXAMPLES / name / "model.bug",
+                data,
+                CONTINUOUS[name],
+                burn=length // 2,
+                iterations=length,
+                seed=seed + 100,
+                inits=settings.get("inits"),
+            )
+            distances.append(farthest(rows, {key: chains.mean() for key, chains in draws.items()}))
+            seconds.append(took)
+        share = float(np.mean(np.array(distances) <= NEAR))
+        print(f"  JAGS {length:>8} kept: {share:.0%} near, {np.median(seconds):.2f} s", file=sys.stderr, flush=True)
+        if share >= 1 - MISSES or length >= LONGEST:
+            return length, float(np.median(seconds)), share
+        length *= 2
+
+
+def hyperprior_time(program, name, rows, seeds, threads):
+    """Median seconds, the share of seeds that came near, and the median largest distance."""
+    distances, seconds = [], []
+    for seed in range(1, seeds + 1):
+        folder = EXAMPLES / name
+        command = [*shlex.split(program), "fit", str(folder / "model.bug"), "--data", str(folder / "data.json")]
+        command += ["--seed", str(seed), "--threads", str(threads), "--monitor", ",".join(CONTINUOUS[name])]
+        command += ["--json", "--quiet"]
+        began = time.perf_counter()
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        seconds.append(time.perf_counter() - began)
+        if done.returncode != 0:
+            print(f"{shlex.join(command)} ended with {done.returncode}:\n{done.stderr}", file=sys.stderr)
+            distances.append(math.inf)
+            continue
+        found = json.loads(done.stdout)["parameters"]
+        distances.append(farthest(rows, {key: row["mean"] for key, row in found.items()}))
+    return float(np.median(seconds)), float(np.mean(np.array(distances) <= NEAR)), float(np.median(distances))
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CONTINUOUS))
+    parser.add_argument("--hyperprior", default="hyperprior", help="the program, with arguments if it needs them")
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--threads", type=int, default=1, help="hyperprior's; JAGS has one")
+    parser.add_argument("--jags-only", action="store_true")
+    arguments = parser.parse_args()
+    for name in arguments.names:
+        if name not in CONTINUOUS:
+            parser.error(f"{name} is not one of {', '.join(CONTINUOUS)}")
+    needed = ["jags"] if arguments.jags_only else ["jags", shlex.split(arguments.hyperprior)[0]]
+    for tool in needed:
+        if shutil.which(tool) is None:
+            parser.error(f"{tool} is not installed: apt-get install jags, or name the program with --hyperprior")
+    lines = ["| example | means | JAGS kept | JAGS, s | hyperprior, s | near | distance, sd | JAGS / hyperprior |"]
+    lines.append("| --- | --- | --- | --- | --- | --- | --- | --- |")
+    for name in arguments.names or DEFAULT:
+        print(name, file=sys.stderr)
+        rows = reference(name)
+        length, theirs, share = jags_time(name, rows, arguments.seeds)
+        row = f"| {name} | {len(rows)} | {length} ({share:.0%} near) | {theirs:.2f} |"
+        if arguments.jags_only:
+            row += " – | – | – | – |"
+        else:
+            ours, near, distance = hyperprior_time(arguments.hyperprior, name, rows, arguments.seeds, arguments.threads)
+            # A ratio of times means nothing where one side did not arrive.
+            ratio = f"{theirs / ours:.2f}" if near >= 1 - MISSES and share >= 1 - MISSES else "did not arrive"
+            row += f" {ours:.2f} | {near:.0%} | {distance:.3f} | {ratio} |"
+        lines.append(row)
+    print("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
