@@ -5,7 +5,7 @@ compare.py [NAME...] [--hyperprior PROGRAM] [--seeds 10] [--threads 1] [--jags-o
 JAGS: one chain, burn-in half of what is kept (it adapts meanwhile), lengths doubled until, for all seeds but one in five,
 all means are near; its time is the median over the seeds at that length, no time charged for the lengths tried before.
 hyperprior: `fit` with its defaults, which decides itself when to stop; the median over the same number of seeds, and how many
-of them came near. Both from process start to end. The reference is reference/NAME.json, a long run of JAGS (reference.py).
+of them came near. Both from process start to end. The reference is reference/NAME.json: a long run of JAGS (reference.py), or exact (karate_exact.py).
 """
 
 import argparse
@@ -39,7 +39,7 @@ CONTINUOUS = {
     "zip_claims": ["mu", "p"],
 }
 DEFAULT = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture"]
-SHORTEST, LONGEST = 500, 1 << 20
+SHORTEST, LONGEST = 500, 128_000
 
 
 def reference(name):
@@ -62,7 +62,7 @@ def farthest(rows, means):
 
 def jags_time(name, rows, seeds):
     """Iterations kept, median seconds, and the share of seeds that came near at that length."""
-    settings = jags.load(HERE / "examples.json")[name]
+    settings = jags.load(HERE / "examples.json").get(name, {})
     data = jags.load(EXAMPLES / name / "data.json")
     length = SHORTEST
     while True:
