@@ -7,6 +7,7 @@ mod observer;
 mod start;
 
 pub use observer::{Observer, Phase, Progress, Quiet, Trace};
+pub(crate) use start::cluster;
 pub use start::{StartKind, StartSettings};
 
 use crate::bound::{self, BoundSettings, Bounds};
@@ -280,7 +281,22 @@ impl Fitted {
 pub fn fit(model: &dyn Model, q: &Variational, settings: &FitSettings, observer: &mut dyn Observer) -> Result<Fitted> {
     settings.check()?;
     q.check(model)?;
-    let starts = start::starts(model, q, settings)?;
+    fit_from(model, q, settings, &start::starts(model, q, settings)?, observer)
+}
+
+/// As [`fit`], from given starts.
+///
+/// # Errors
+/// As [`fit`].
+pub fn fit_from(
+    model: &dyn Model,
+    q: &Variational,
+    settings: &FitSettings,
+    starts: &[Start],
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    settings.check()?;
+    q.check(model)?;
     let many = starts.len() > 1;
     let mut best: Option<(f64, Fit)> = None;
     let mut bounds = Vec::new();

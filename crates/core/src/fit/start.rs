@@ -116,7 +116,9 @@ pub(super) fn starts(model: &dyn Model, q: &Variational, settings: &FitSettings)
     }
     let chains = temper(model, settings)?;
     (0..settings.start.tries as u64)
-        .map(|number| Ok(cluster(&chains, q, settings, &mut stream(settings.seed, TEMPER_STEP, 1 + number, 0))))
+        .map(|number| {
+            Ok(cluster(&chains, q, settings.start.scale, &mut stream(settings.seed, TEMPER_STEP, 1 + number, 0)))
+        })
         .collect()
 }
 
@@ -206,14 +208,14 @@ fn propose(support: Support, z: f64, rng: &mut Stream) -> f64 {
 
 /// Clusters the chains into the prior's components: distant centres first (greedy k-means++), then a few rounds of
 /// k-means.
-fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut Stream) -> Start {
+pub(crate) fn cluster(chains: &Batch, q: &Variational, scale: f64, rng: &mut Stream) -> Start {
     let components_len = q.prior().components_len();
     // Distances are those of λ, where the components will live.
     let points = lambdas(chains, q.likelihood());
     if q.prior().columns_len() == 0 && components_len == 1 {
         // A point goes where a chain is: between two modes there may be nothing.
         let s = rng.random_range(0..points.len());
-        return Start::at(points[s].clone(), settings.start.scale);
+        return Start::at(points[s].clone(), scale);
     }
     let mut centres = vec![points[rng.random_range(0..points.len())].clone()];
     let mut far: Vec<f64> = points.iter().map(|p| distance(p, &centres[0])).collect();
@@ -245,7 +247,7 @@ fn cluster(chains: &Batch, q: &Variational, settings: &FitSettings, rng: &mut St
     for k in 0..components_len {
         let own: Vec<&[f64]> = (0..points.len()).filter(|&s| members[s] == k).map(|s| &*points[s]).collect();
         let own = if own.is_empty() { vec![&*points[rng.random_range(0..points.len())]] } else { own };
-        moments(&own, settings.start.scale, &mut start);
+        moments(&own, scale, &mut start);
     }
     start
 }

@@ -156,7 +156,10 @@ impl Method {
             (0..latents.len()).map(|i| latents.support(i)).filter(Support::is_discrete).collect();
         let recursive: Box<dyn Recursive> = if supports.is_empty() {
             Box::new(SameAsPrior)
-        } else if supports.iter().all(|s| *s == Support::BINARY) && !matches!(self, Self::Flow(_) | Self::Copula(_)) {
+        } else if supports.iter().all(|s| *s == Support::BINARY)
+            && std::env::var("EP").is_ok()
+            && !matches!(self, Self::Flow(_) | Self::Copula(_))
+        {
             let fit = GaussianFit::ExpectationPropagation;
             Box::new(MixtureGaussian::new(&likelihood, &*prior, fit, Space::Noise)?)
         } else {

@@ -2,12 +2,13 @@
 //! and their importance weights.
 
 use super::approximation::Method;
-use super::search::{Found, search};
+use super::moves::{Moved, moves};
+use super::search::{Found, Searched, search};
 use super::smooth::{Tail, smooth};
 use super::whitened::{Units, Whitened};
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
-use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings, fit};
+use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings, cluster, fit_from};
 use crate::gradient::{GradientSettings, Pass};
 use crate::model::Model;
 use crate::prior::Start;
@@ -15,6 +16,7 @@ use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::packed;
 use hyperprior_math::random::{Stream, stream};
+use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -30,11 +32,26 @@ pub struct InferSettings {
     pub draws: usize,
     /// Optimisation steps; what suits the method, where none is given.
     pub steps: Option<u64>,
+    /// What is done to the draws of the approximation.
+    pub correct: Correct,
+}
+
+/// What is done to draws of an approximation to bring them nearer to the posterior.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Correct {
+    /// Nothing: they are the approximation's own.
+    Nothing,
+    /// They are resampled by their smoothed importance weights.
+    Weights,
+    /// They are resampled, and then each makes moves that leave the posterior as it is.
+    #[default]
+    Moves,
 }
 
 impl Default for InferSettings {
     fn default() -> Self {
-        Self { method: Method::Auto, seed: 1, draws: 4000, steps: None }
+        Self { method: Method::Auto, seed: 1, draws: 4000, steps: None, correct: Correct::default() }
     }
 }
 
@@ -43,8 +60,8 @@ impl Default for InferSettings {
 pub struct Inferred {
     /// Draws of the model's latents.
     pub z: Batch,
-    /// The logarithms of their smoothed importance weights, whose sum is one.
-    pub log_weights: Vec<f64>,
+    /// What the moves did, where there were any.
+    pub moved: Option<Moved>,
     /// What those weights say.
     pub tail: Tail,
     /// The bounds.
@@ -57,8 +74,13 @@ pub struct Inferred {
     pub fitted: Fitted,
 }
 
-/// The standard deviations of the noise that a fit's own starts are spread by, in units of the posterior's.
-const SPREAD: f64 = 1.0;
+/// Chains that say where components start, and how long they run.
+const CHAINS: usize = 128;
+const CHAIN_ROUNDS: usize = 30;
+/// How many moves each draw makes.
+const ROUNDS: usize = 30;
+/// The most Gaussians that a mixture gets by itself.
+const MODES_MAX: usize = 8;
 /// Draws per block when the posterior is drawn.
 const BLOCK: usize = 64;
 /// Streams of draws are apart from all others.
@@ -78,7 +100,7 @@ pub fn infer(
     if latents.is_empty() {
         return Err(Error::EmptyModel);
     }
-    let found = search(model, start, settings.seed)?;
+    let Searched { found, ends } = search(model, start, settings.seed)?;
     let best = &found[0];
     let own = |found: &Found| -> Vec<f64> {
         (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| found.z[i]).collect()
@@ -86,28 +108,72 @@ pub fn infer(
     let has_discrete = (0..latents.len()).any(|i| latents.support(i).is_discrete());
     let near = Whitened::new(model, own(best), best.units.clone());
     if has_discrete {
-        return mixed(&near, settings, observer);
+        return mixed(&near, &ends, settings, observer);
     }
     let gaussian = Method::FullRank.variational(latents)?;
-    let fitted = at_origin(&near, &gaussian, settings, 1000, observer)?;
-    if matches!(settings.method, Method::FullRank) {
-        return finish(&near, &gaussian, fitted, Method::FullRank, settings);
-    }
-    let (location, units) = compose(&own(best), &best.units, &gaussian, &fitted.theta);
-    let near = Whitened::new(model, location, units);
+    let modes = found.len().min(MODES_MAX);
     let method = match settings.method {
-        Method::Auto => Method::Flow(6),
+        Method::Auto if modes > 1 => Method::Mixture(modes),
+        Method::Auto | Method::Hvm => Method::FullRank,
         other => other,
     };
     let q = method.variational(latents)?;
-    let fitted = at_origin(&near, &q, settings, 3000, observer)?;
+    if let Method::Mixture(components_len) = method {
+        let start = among(&found, best, &own, components_len, settings.seed);
+        let fitted = from_start(&near, &q, &start, settings, 2000, observer)?;
+        return finish(&near, &q, fitted, method, settings);
+    }
+    let origin = Start::at(vec![0.0; own(best).len()], 1.0);
+    let fitted = from_start(&near, &gaussian, &origin, settings, 1000, observer)?;
+    if method == Method::FullRank {
+        return finish(&near, &gaussian, fitted, method, settings);
+    }
+    let (location, units) = compose(&own(best), &best.units, &gaussian, &fitted.theta);
+    let near = Whitened::new(model, location, units);
+    let fitted = from_start(&near, &q, &origin, settings, 3000, observer)?;
     finish(&near, &q, fitted, method, settings)
 }
 
-/// Fits an approximation that starts at the standard normal.
-fn at_origin(
+/// The places that were found, in the units of the best; where more components are wanted than there are places, the others
+/// stand near them.
+fn among(found: &[Found], best: &Found, own: &dyn Fn(&Found) -> Vec<f64>, components_len: usize, seed: u64) -> Start {
+    let mut rng = stream(seed, DRAW_STEP, u64::MAX, 0);
+    let n = own(best).len();
+    let centre = own(best);
+    let outer = |i: usize, j: usize| best.units.get(i, j);
+    let solve = |mut x: Vec<f64>| {
+        for i in 0..n {
+            let taken: f64 = (0..i).map(|k| outer(i, k) * x[k]).sum();
+            x[i] = (x[i] - taken) / outer(i, i);
+        }
+        x
+    };
+    let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
+    for k in 0..components_len {
+        let one = &found[k % found.len()];
+        let place = own(one);
+        // L⁻¹ M column by column; its rows give the covariance.
+        let columns: Vec<Vec<f64>> = (0..n).map(|j| solve((0..n).map(|i| one.units.get(i, j)).collect())).collect();
+        let mut location = solve((0..n).map(|i| place[i] - centre[i]).collect());
+        if k >= found.len() {
+            for column in &columns {
+                let away: f64 = StandardNormal.sample(&mut rng);
+                location.iter_mut().zip(column).for_each(|(l, c)| *l += away * c);
+            }
+        }
+        start.locations.push(location);
+        let entry = |i: usize, j: usize| columns.iter().map(|c| c[i] * c[j]).sum::<f64>();
+        start.scales.push((0..n).map(|i| entry(i, i).sqrt()).collect());
+        start.covariances.push(Some((0..n * n).map(|e| entry(e / n, e % n)).collect()));
+    }
+    start
+}
+
+/// Fits an approximation from a start.
+fn from_start(
     model: &dyn Model,
     q: &Variational,
+    start: &Start,
     settings: &InferSettings,
     steps: u64,
     observer: &mut dyn Observer,
@@ -121,20 +187,7 @@ fn at_origin(
         start: StartSettings::single(),
         ..FitSettings::default()
     };
-    let n = q.prior().lambda_len();
-    let k = q.prior().components_len();
-    let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX, 0);
-    let locations = (0..k)
-        .map(|_| {
-            let jitter = |_| {
-                let x: f64 = rand_distr::Distribution::sample(&rand_distr::StandardNormal, &mut rng);
-                if k > 1 { SPREAD * x } else { 0.0 }
-            };
-            (0..n).map(jitter).collect()
-        })
-        .collect();
-    let start = Start { locations, scales: vec![vec![1.0; n]], covariances: vec![None] };
-    let mut fit = Fit::init(model, q, &settings, &start)?;
+    let mut fit = Fit::init(model, q, &settings, start)?;
     let stopped = fit.run(observer)?.is_break();
     Ok(fit.finish(stopped))
 }
@@ -146,16 +199,7 @@ fn compose(location: &[f64], units: &Units, q: &Variational, theta: &[f64]) -> (
     if let Some(gaussians) = q.prior().gaussians() {
         gaussians.component(theta, 0, &mut mean, &mut inner);
     }
-    let outer = |i: usize, j: usize| match units {
-        Units::Full(l) => l[packed(i, j)],
-        Units::Diagonal(l) => {
-            if i == j {
-                l[i]
-            } else {
-                0.0
-            }
-        }
-    };
+    let outer = |i: usize, j: usize| units.get(i, j);
     let moved = (0..n).map(|i| location[i] + (0..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()).collect();
     let mut product = vec![0.0; n * (n + 1) / 2];
     for i in 0..n {
@@ -166,8 +210,10 @@ fn compose(location: &[f64], units: &Units, q: &Variational, theta: &[f64]) -> (
     (moved, Units::Full(product))
 }
 
+/// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
 fn mixed(
     near: &Whitened<dyn Model + '_>,
+    ends: &Batch,
     settings: &InferSettings,
     observer: &mut dyn Observer,
 ) -> Result<Inferred> {
@@ -176,14 +222,30 @@ fn mixed(
         other => other,
     };
     let q = method.variational(near.latents())?;
+    let mut chains = repeated(&near.whiten(ends), CHAINS);
+    moves(near, &mut chains, CHAIN_ROUNDS, settings.seed)?;
+    let tries = if q.prior().components_len() > 1 { 3 } else { 2 };
+    let starts: Vec<Start> =
+        (0..tries).map(|t| cluster(&chains, &q, 0.3, &mut stream(settings.seed, DRAW_STEP, u64::MAX - 1, t))).collect();
     let fit_settings = FitSettings {
         seed: settings.seed,
-        steps: settings.steps.unwrap_or(3000),
-        start: StartSettings { tries: 4, ..StartSettings::default() },
+        steps: settings.steps.unwrap_or(2000),
+        start: StartSettings { tries: starts.len(), ..StartSettings::default() },
         ..FitSettings::default()
     };
-    let fitted = fit(near, &q, &fit_settings, observer)?;
+    let fitted = fit_from(near, &q, &fit_settings, &starts, observer)?;
     finish(near, &q, fitted, method, settings)
+}
+
+/// As many draws as wanted, the given ones over and over.
+fn repeated(u: &Batch, len: usize) -> Batch {
+    let mut out = Batch::zeros(u.columns_len(), len);
+    for i in 0..u.columns_len() {
+        for s in 0..len {
+            out.set(i, s, u.get(i, s % u.draws_len()));
+        }
+    }
+    out
 }
 
 fn finish(
@@ -194,12 +256,42 @@ fn finish(
     settings: &InferSettings,
 ) -> Result<Inferred> {
     let bounds = fitted.bounds(near, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
-    let (u, mut log_weights) = draw(near, q, &fitted, settings.draws, settings.seed)?;
+    let (mut u, mut log_weights) = draw(near, q, &fitted, settings.draws, settings.seed)?;
     let tail = smooth(&mut log_weights);
+    if settings.correct != Correct::Nothing {
+        u = resampled(&u, &log_weights);
+    }
+    let mut moved = None;
+    if settings.correct == Correct::Moves {
+        moved = Some(moves(
+            near,
+            &mut u,
+            std::env::var("ROUNDS").map_or(ROUNDS, |r| r.parse().unwrap_or(ROUNDS)),
+            settings.seed,
+        )?);
+    }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);
     let parts = [q.likelihood().factor_name(0).to_owned(), q.prior().name(), q.recursive().name()];
-    Ok(Inferred { z, log_weights, tail, bounds, method, parts, fitted })
+    Ok(Inferred { z, moved, tail, bounds, method, parts, fitted })
+}
+
+/// Systematic resampling with a fixed offset: each draw as often as its weight says, to within one.
+fn resampled(u: &Batch, log_weights: &[f64]) -> Batch {
+    let n = u.draws_len();
+    let mut out = Batch::zeros(u.columns_len(), n);
+    let (mut s, mut reached) = (0, log_weights[0].exp());
+    for to in 0..n {
+        let goal = (to as f64 + 0.5) / n as f64;
+        while reached < goal && s + 1 < n {
+            s += 1;
+            reached += log_weights[s].exp();
+        }
+        for i in 0..u.columns_len() {
+            out.set(i, to, u.get(i, s));
+        }
+    }
+    out
 }
 
 /// Draws from q, and the logarithms of their importance weights. Components are drawn in proportion to their weights.

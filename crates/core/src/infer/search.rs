@@ -4,6 +4,7 @@
 //! zero); so the Gaussians at several points of an ascent are compared by their bounds, and the best one wins, as Pathfinder does
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
+use super::moves::sweep;
 use super::whitened::Units;
 use crate::error::{Error, Result};
 use crate::model::{Gradient, Model, Support, describe};
@@ -14,14 +15,20 @@ use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-/// Ascents at once: as many as a tile of draws.
-const ASCENTS: usize = 16;
+/// Ascents at once.
+const ASCENTS: usize = 32;
 /// Steps of an ascent.
 const STEPS: usize = 400;
 /// Points along an ascent that are looked at.
 const STOPS: usize = 8;
-/// Ascents whose points are looked at.
+/// Ascents whose points along the way are looked at.
 const BEST: usize = 3;
+/// Ascents whose ends are looked at.
+const ENDS: usize = 16;
+/// Gaussians whose bounds are so far below the best have too little of the posterior to matter.
+const WORSE: f64 = 8.0;
+/// Gaussians nearer to a better one than this many of its standard deviations are the same.
+const NEAR: f64 = 2.0;
 /// Draws that a Gaussian's bound is estimated from.
 const DRAWS: usize = 128;
 /// More continuous latents than this get a diagonal.
@@ -44,16 +51,26 @@ pub struct Found {
     pub elbo: f64,
 }
 
-/// Looks for the posterior; the best place first. `start` holds the values that some latents are to start from.
+/// What a search finds.
+#[derive(Clone, Debug)]
+pub struct Searched {
+    /// Gaussians, the best first, each apart from the others.
+    pub found: Vec<Found>,
+    /// Where the ascents ended, those that are impossible left out.
+    pub ends: Batch,
+}
+
+/// Looks for the posterior. `start` holds the values that some latents are to start from.
 ///
 /// # Errors
 /// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
-pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Result<Vec<Found>> {
+pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Result<Searched> {
     let Some(gradient) = model.gradient() else {
         return Err(Error::Model("a search needs the model's gradient".to_owned()));
     };
     let latents = model.latents();
     let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+    let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
     let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, SEARCH_STEP, 0, s as u64)).collect();
     let mut z = scatter(model, start, &mut streams)?;
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
@@ -61,7 +78,7 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
     let mut stops: Vec<Batch> = Vec::new();
     for step in 0..STEPS {
         if step % SWEEP == 0 {
-            sweep(model, &mut z, &mut streams)?;
+            sweep(model, &discrete, &mut z, &mut streams)?;
         }
         gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
         let size = crate::fit::half_cosine(0.1, step as f64 / STEPS as f64).max(1e-3);
@@ -74,9 +91,17 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
     let mut order: Vec<usize> = (0..ASCENTS).collect();
     let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
+    let alive: Vec<usize> = (0..ASCENTS).filter(|s| log_p[*s].is_finite()).collect();
+    let mut ends = Batch::zeros(latents.len(), alive.len());
+    for (to, s) in alive.iter().enumerate() {
+        for i in 0..latents.len() {
+            ends.set(i, to, z.get(i, *s));
+        }
+    }
     let mut found = Vec::new();
-    for s in order.into_iter().take(BEST) {
-        for stop in &stops {
+    for (rank, s) in order.into_iter().take(ENDS).enumerate() {
+        let along = if rank < BEST { 0 } else { stops.len() - 1 };
+        for stop in &stops[along..] {
             let point: Vec<f64> = (0..latents.len()).map(|i| stop.get(i, s)).collect();
             if let Some(one) = gaussian(model, gradient, &continuous, point, seed)? {
                 found.push(one);
@@ -88,7 +113,30 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
         return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
     }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
-    Ok(found)
+    let mut apart: Vec<Found> = Vec::new();
+    for one in found {
+        let worse = apart.first().is_some_and(|best| one.elbo < best.elbo - WORSE);
+        if !worse && apart.iter().all(|other| distance(other, &one, &continuous) > NEAR) {
+            apart.push(one);
+        }
+    }
+    Ok(Searched { found: apart, ends })
+}
+
+/// How far a place is from another's, in that one's standard deviations and per latent.
+fn distance(from: &Found, to: &Found, continuous: &[usize]) -> f64 {
+    let n = continuous.len();
+    let mut x: Vec<f64> = continuous.iter().map(|i| to.z[*i] - from.z[*i]).collect();
+    match &from.units {
+        Units::Full(l) => {
+            for i in 0..n {
+                let taken: f64 = (0..i).map(|k| l[packed(i, k)] * x[k]).sum();
+                x[i] = (x[i] - taken) / l[packed(i, i)];
+            }
+        }
+        Units::Diagonal(l) => x.iter_mut().zip(l).for_each(|(x, l)| *x /= l),
+    }
+    (x.iter().map(|x| x * x).sum::<f64>() / n.max(1) as f64).sqrt()
 }
 
 /// Starts with a finite density, where there are any.
@@ -132,40 +180,6 @@ fn scatter(model: &dyn Model, start: Option<&[Option<f64>]>, streams: &mut [Stre
         }
     }
     Ok(z)
-}
-
-/// Draws every discrete latent with few values given everything else.
-fn sweep(model: &dyn Model, z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
-    let Some(conditionals) = model.conditionals() else { return Ok(()) };
-    let latents = model.latents();
-    for i in 0..latents.len() {
-        let values: Vec<f64> = match latents.support(i) {
-            Support::Integers { lower, upper } if upper - lower < 256.0 => {
-                (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect()
-            }
-            Support::Counts => {
-                let highest = z.column(i).iter().fold(0.0_f64, |a, b| a.max(*b));
-                (0..=(2.0 * highest + 10.0) as usize).map(|v| v as f64).collect()
-            }
-            _ => continue,
-        };
-        let mut out = Batch::zeros(values.len(), z.draws_len());
-        conditionals.log_conditional(i, z, &values, &mut out)?;
-        for (s, rng) in streams.iter_mut().enumerate() {
-            let weight = |v: usize| if out.get(v, s).is_nan() { f64::NEG_INFINITY } else { out.get(v, s) };
-            // The largest of the weights with Gumbel noise is a draw from them.
-            let mut best = (f64::NEG_INFINITY, z.get(i, s));
-            for v in 0..values.len() {
-                let u: f64 = rng.random();
-                let noisy = weight(v) - (-(u.max(f64::MIN_POSITIVE)).ln()).ln();
-                if noisy > best.0 {
-                    best = (noisy, values[v]);
-                }
-            }
-            z.set(i, s, best.1);
-        }
-    }
-    Ok(())
 }
 
 /// Adam over the continuous latents of every ascent on its own.
@@ -234,9 +248,8 @@ fn gaussian(
     }
     let Some(curvature) = curvature(gradient, continuous, &point)? else { return Ok(None) };
     let units = if n <= FULL_MAX { full_units(&curvature, n) } else { None };
-    let units = units.unwrap_or_else(|| {
-        Units::Diagonal((0..n).map(|i| 1.0 / curvature[i * n + i].max(1e-4).sqrt()).collect())
-    });
+    let units =
+        units.unwrap_or_else(|| Units::Diagonal((0..n).map(|i| 1.0 / curvature[i * n + i].max(1e-4).sqrt()).collect()));
     let elbo = bound(model, continuous, &point, &units, seed)?;
     Ok(elbo.is_finite().then_some(Found { z: point, units, elbo }))
 }

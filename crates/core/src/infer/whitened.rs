@@ -6,7 +6,7 @@
 use crate::error::Result;
 use crate::model::{Conditionals, Gradient, Latents, Locals, Model};
 use hyperprior_math::batch::Batch;
-use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply};
+use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply, packed};
 use std::sync::{Mutex, PoisonError};
 
 /// The size of the units: a lower triangle, packed, or its diagonal alone.
@@ -16,6 +16,17 @@ pub enum Units {
     Full(Vec<f64>),
     /// A diagonal.
     Diagonal(Vec<f64>),
+}
+
+impl Units {
+    /// The entry in row i, column j.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        match self {
+            Self::Full(l) if j <= i => l[packed(i, j)],
+            Self::Diagonal(l) if i == j => l[i],
+            _ => 0.0,
+        }
+    }
 }
 
 /// A model in other units. Its discrete latents are as they were.
@@ -51,6 +62,25 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         let mut flat = self.take(u.draws_len());
         self.restore_with(u, z, &mut flat);
         self.give(flat);
+    }
+
+    /// The latents in these units.
+    pub fn whiten(&self, z: &Batch) -> Batch {
+        let mut u = z.clone();
+        for s in 0..z.draws_len() {
+            let mut x: Vec<f64> = self.continuous.iter().zip(&self.location).map(|(i, m)| z.get(*i, s) - m).collect();
+            for i in 0..x.len() {
+                let taken: f64 = match self.units {
+                    Units::Full(_) => (0..i).map(|k| self.units.get(i, k) * x[k]).sum(),
+                    Units::Diagonal(_) => 0.0,
+                };
+                x[i] = (x[i] - taken) / self.units.get(i, i);
+            }
+            for (i, x) in self.continuous.iter().zip(x) {
+                u.set(*i, s, x);
+            }
+        }
+        u
     }
 
     fn take(&self, draws_len: usize) -> [Batch; 2] {

@@ -255,11 +255,8 @@ impl Line {
         if low == high {
             return Ok(self.arena.constant(low));
         }
-        let support = if high < f64::INFINITY {
-            Support::Integers { lower: 0.0, upper: high - low }
-        } else {
-            Support::Counts
-        };
+        let support =
+            if high < f64::INFINITY { Support::Integers { lower: 0.0, upper: high - low } } else { Support::Counts };
         let above = self.raw(graph, l, support, whole(0.0), Place::Whole(low));
         Ok(self.arena.linear(&[(above, 1.0)], low))
     }

@@ -1,0 +1,181 @@
+//! Moves that leave the posterior as it is, made on draws that nearly have it (Gilks and Berzuini, 2001, call it resample–move).
+//!
+//! Draws from an approximation, resampled by their importance weights, are close to draws from the posterior; what is left is
+//! what the approximation gets wrong about its shape. Each draw then makes a few moves of its own: Hamiltonian ones over the
+//! continuous latents, in units in which the posterior is round, and Gibbs sweeps over the discrete ones. A move can only bring the
+//! draws' law closer to the posterior (the data-processing inequality), never further away; what it does not do is carry mass
+//! between modes that are far apart: their shares are the weights' to get right.
+
+use super::whitened::Whitened;
+use crate::error::Result;
+use crate::model::{Model, Support};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Stream, stream};
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+
+/// Draws that move together.
+const BLOCK: usize = 16;
+/// Streams of moves are apart from all others.
+const MOVE_STEP: u64 = u64::MAX - 6;
+/// The share of Hamiltonian moves that should be accepted.
+const ACCEPTED: f64 = 0.8;
+/// How far a Hamiltonian move goes, in standard deviations: about a quarter of the way round.
+const LENGTH: f64 = 1.6;
+/// Counts beyond the largest seen that a Gibbs sweep considers.
+const BEYOND: f64 = 12.0;
+
+/// What the moves did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Moved {
+    /// How many times every draw moved.
+    pub rounds: usize,
+    /// The mean share of Hamiltonian moves that were accepted.
+    pub accepted: f64,
+    /// The step size at the end.
+    pub step: f64,
+}
+
+/// A block of draws and what moving them needs.
+struct Block {
+    u: Batch,
+    streams: Vec<Stream>,
+    log_p: Vec<f64>,
+    d_u: Batch,
+    accepted: f64,
+}
+
+/// Moves every draw `rounds` times. `u` holds draws of the model that `near` sees in round units.
+///
+/// # Errors
+/// What the model returns.
+pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, rounds: usize, seed: u64) -> Result<Moved> {
+    let latents = near.latents();
+    let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+    let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
+    let mut blocks: Vec<Block> = (0..u.draws_len())
+        .step_by(BLOCK)
+        .map(|first| {
+            let len = BLOCK.min(u.draws_len() - first);
+            let mut own = Batch::zeros(u.columns_len(), len);
+            for i in 0..u.columns_len() {
+                own.column_mut(i).copy_from_slice(&u.column(i)[first..first + len]);
+            }
+            let streams = (0..len).map(|s| stream(seed, MOVE_STEP, 0, (first + s) as u64)).collect();
+            Block { log_p: vec![0.0; len], d_u: Batch::zeros(u.columns_len(), len), u: own, streams, accepted: 0.0 }
+        })
+        .collect();
+    let mut step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
+    let mut accepted = 0.0;
+    for _ in 0..rounds {
+        blocks
+            .par_iter_mut()
+            .map(|block| block.round(near, &continuous, &discrete, step))
+            .collect::<Result<Vec<()>>>()?;
+        // The same for all draws and from all draws, so that it does not depend on which moved first.
+        accepted = blocks.iter().map(|b| b.accepted).sum::<f64>() / u.draws_len() as f64;
+        step = (step * (0.5 * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+    }
+    for (b, block) in blocks.into_iter().enumerate() {
+        for i in 0..block.u.columns_len() {
+            let first = b * BLOCK;
+            u.column_mut(i)[first..first + block.u.draws_len()].copy_from_slice(block.u.column(i));
+        }
+    }
+    Ok(Moved { rounds, accepted, step })
+}
+
+impl Block {
+    fn round<M: Model + ?Sized>(
+        &mut self,
+        near: &Whitened<M>,
+        continuous: &[usize],
+        discrete: &[usize],
+        step: f64,
+    ) -> Result<()> {
+        sweep(near, discrete, &mut self.u, &mut self.streams)?;
+        if continuous.is_empty() {
+            return Ok(());
+        }
+        let Some(gradient) = near.gradient() else { return Ok(()) };
+        let len = self.u.draws_len();
+        gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+        let (before, d_before, log_p) = (self.u.clone(), self.d_u.clone(), self.log_p.clone());
+        let mut momentum = Batch::zeros(self.u.columns_len(), len);
+        let mut energy = vec![0.0; len];
+        for i in continuous {
+            for s in 0..len {
+                let p: f64 = StandardNormal.sample(&mut self.streams[s]);
+                momentum.set(*i, s, p);
+                energy[s] += 0.5 * p * p;
+            }
+        }
+        // One length for the block, from its first draw's stream: a fixed one could go round in a circle.
+        let step = step * (0.6 + 0.8 * self.streams[0].random::<f64>());
+        let leaps = ((LENGTH / step).round() as usize).clamp(1, 24);
+        for _ in 0..leaps {
+            for i in continuous {
+                for s in 0..len {
+                    let p = momentum.get(*i, s) + 0.5 * step * self.d_u.get(*i, s);
+                    momentum.set(*i, s, p);
+                    self.u.column_mut(*i)[s] += step * p;
+                }
+            }
+            gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+            for i in continuous {
+                for s in 0..len {
+                    momentum.column_mut(*i)[s] += 0.5 * step * self.d_u.get(*i, s);
+                }
+            }
+        }
+        self.accepted = 0.0;
+        for s in 0..len {
+            let after: f64 = continuous.iter().map(|i| 0.5 * momentum.get(*i, s).powi(2)).sum();
+            let rise = (self.log_p[s] - after) - (log_p[s] - energy[s]);
+            let chance = if rise.is_nan() { 0.0 } else { rise.min(0.0).exp() };
+            let u: f64 = self.streams[s].random();
+            self.accepted += chance;
+            if !(u < chance) {
+                for i in continuous {
+                    self.u.set(*i, s, before.get(*i, s));
+                    self.d_u.set(*i, s, d_before.get(*i, s));
+                }
+                self.log_p[s] = log_p[s];
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Draws every discrete latent given everything else. Ranges that are too long to list stay as they are.
+pub(super) fn sweep(model: &dyn Model, discrete: &[usize], z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
+    let Some(conditionals) = model.conditionals() else { return Ok(()) };
+    for &i in discrete {
+        let values: Vec<f64> = match model.latents().support(i) {
+            Support::Integers { lower, upper } if upper - lower < 1024.0 => {
+                (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect()
+            }
+            Support::Counts => {
+                let highest = z.column(i).iter().fold(0.0_f64, |a, b| a.max(*b));
+                (0..=(2.0 * highest + BEYOND) as usize).map(|v| v as f64).collect()
+            }
+            _ => continue,
+        };
+        let mut out = Batch::zeros(values.len(), z.draws_len());
+        conditionals.log_conditional(i, z, &values, &mut out)?;
+        for (s, rng) in streams.iter_mut().enumerate() {
+            // The largest of the log weights with Gumbel noise is a draw from them.
+            let mut best = (f64::NEG_INFINITY, z.get(i, s));
+            for (v, value) in values.iter().enumerate() {
+                let u: f64 = rng.random();
+                let noisy = out.get(v, s) - (-(u.max(f64::MIN_POSITIVE)).ln()).ln();
+                if noisy > best.0 {
+                    best = (noisy, *value);
+                }
+            }
+            z.set(i, s, best.1);
+        }
+    }
+    Ok(())
+}
