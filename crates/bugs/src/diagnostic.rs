@@ -1,0 +1,127 @@
+//! What a person is told about a program: what is wrong, where, and what to do.
+
+use crate::syntax::Span;
+use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind, Source};
+
+/// How grave it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Worth knowing.
+    Note,
+    /// Likely not what was meant.
+    Warning,
+    /// There is no model.
+    Error,
+}
+
+/// Another place that belongs to the matter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Related {
+    /// The place.
+    pub span: Span,
+    /// What is there.
+    pub label: String,
+}
+
+/// Something to tell a person about a program.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Diagnostic {
+    /// How grave it is.
+    pub severity: Severity,
+    /// What is the matter, in one line.
+    pub message: String,
+    /// The place; none where the matter is in the data alone.
+    pub span: Option<Span>,
+    /// What is at that place.
+    pub label: String,
+    /// What to do.
+    pub hint: Option<String>,
+    /// Other places.
+    pub related: Vec<Related>,
+}
+
+impl Diagnostic {
+    /// Something of that severity at that place.
+    pub fn new(severity: Severity, message: impl Into<String>, span: Option<Span>) -> Self {
+        Self { severity, message: message.into(), span, label: String::new(), hint: None, related: Vec::new() }
+    }
+
+    /// An error at a place.
+    pub fn error(message: impl Into<String>, span: Span) -> Self {
+        Self::new(Severity::Error, message, Some(span))
+    }
+
+    /// A warning at a place.
+    pub fn warning(message: impl Into<String>, span: Span) -> Self {
+        Self::new(Severity::Warning, message, Some(span))
+    }
+
+    /// With a word on what is at the place.
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// With a remedy.
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// With another place.
+    pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
+        self.related.push(Related { span, label: label.into() });
+        self
+    }
+}
+
+/// Draws diagnostics over the source that they speak of; `name` is what to call that source.
+///
+/// ```
+/// use hyperprior_bugs::{Dialect, parse, render};
+///
+/// let source = "model { theta ~ dbeta(1, 1 }";
+/// let parsed = parse(source, Dialect::Jags);
+/// let drawn = render(&parsed.diagnostics, "coin.bug", source, false);
+/// assert!(drawn.contains("coin.bug:1:28"));
+/// ```
+pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool) -> String {
+    let config = Config::default().with_color(colour).with_index_type(IndexType::Byte).with_char_set(CharSet::Unicode);
+    let mut lines = (name, Source::from(source));
+    let mut drawn = Vec::new();
+    for diagnostic in diagnostics {
+        let (kind, tint) = match diagnostic.severity {
+            Severity::Error => (ReportKind::Error, Color::Red),
+            Severity::Warning => (ReportKind::Warning, Color::Yellow),
+            Severity::Note => (ReportKind::Advice, Color::Blue),
+        };
+        let Some(span) = diagnostic.span else {
+            drawn.extend(format!("{kind}: {}\n", diagnostic.message).into_bytes());
+            if let Some(hint) = &diagnostic.hint {
+                drawn.extend(format!("  Help: {hint}\n").into_bytes());
+            }
+            continue;
+        };
+        let place = |span: Span| {
+            // A place at the end of the source has no character to point at; the last one serves.
+            let end = span.end.min(source.len());
+            (name, span.start.min(end)..end)
+        };
+        let mut report = Report::build(kind, place(span))
+            .with_config(config)
+            .with_message(&diagnostic.message)
+            .with_label(Label::new(place(span)).with_message(&diagnostic.label).with_color(tint));
+        for related in &diagnostic.related {
+            report =
+                report.with_label(Label::new(place(related.span)).with_message(&related.label).with_color(Color::Cyan));
+        }
+        if let Some(hint) = &diagnostic.hint {
+            report = report.with_help(hint);
+        }
+        // Writing to memory cannot fail.
+        let _ = report.finish().write(&mut lines, &mut drawn);
+    }
+    let drawn = String::from_utf8_lossy(&drawn);
+    // The drawing fills lines with blanks up to its frame.
+    drawn.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
