@@ -93,7 +93,7 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
         let (kind, tint) = match diagnostic.severity {
             Severity::Error => (ReportKind::Error, Color::Red),
             Severity::Warning => (ReportKind::Warning, Color::Yellow),
-            Severity::Note => (ReportKind::Advice, Color::Blue),
+            Severity::Note => (ReportKind::Custom("Note", Color::Blue), Color::Blue),
         };
         let Some(span) = diagnostic.span else {
             drawn.extend(format!("{kind}: {}\n", diagnostic.message).into_bytes());
@@ -107,14 +107,14 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
             let end = span.end.min(source.len());
             (name, span.start.min(end)..end)
         };
-        let mut report = Report::build(kind, place(span))
-            .with_config(config)
-            .with_message(&diagnostic.message)
-            .with_label(Label::new(place(span)).with_message(&diagnostic.label).with_color(tint));
-        for related in &diagnostic.related {
-            report =
-                report.with_label(Label::new(place(related.span)).with_message(&related.label).with_color(Color::Cyan));
-        }
+        // Labels out of order would be drawn as if they were of several files.
+        let mut labels = vec![(span, &diagnostic.label, tint)];
+        labels.extend(diagnostic.related.iter().map(|r| (r.span, &r.label, Color::Cyan)));
+        labels.sort_by_key(|(span, ..)| *span);
+        let mut report = Report::build(kind, place(span)).with_config(config).with_message(&diagnostic.message);
+        report.add_labels(
+            labels.into_iter().map(|(span, label, tint)| Label::new(place(span)).with_message(label).with_color(tint)),
+        );
         if let Some(hint) = &diagnostic.hint {
             report = report.with_help(hint);
         }

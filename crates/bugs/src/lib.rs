@@ -14,8 +14,10 @@
 
 pub mod data;
 pub mod diagnostic;
+pub mod lower;
 pub mod syntax;
 
 pub use data::{Array, Data};
 pub use diagnostic::{Diagnostic, Severity, render};
+pub use lower::{Compiled, Options, compile};
 pub use syntax::{Dialect, Parsed, parse};

@@ -147,7 +147,7 @@ impl Lexer<'_> {
             return self.push(TokenKind::Number(value), length);
         }
         if c == '%' {
-            let inner = rest[1..].find(|c: char| c == '%' || c == '\n');
+            let inner = rest[1..].find(['%', '\n']);
             if let Some(length) = inner.filter(|&length| rest[1 + length..].starts_with('%')) {
                 return self.push(TokenKind::Special, length + 2);
             }

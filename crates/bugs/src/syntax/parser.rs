@@ -97,7 +97,9 @@ impl Parser<'_> {
         let label = if span == token.span { "here".to_string() } else { "after this".to_string() };
         let diagnostic = Diagnostic::error(format!("expected {wanted}, found {found}"), span).label(label);
         let diagnostic = match token.kind {
-            TokenKind::Arrow => diagnostic.hint("`<-` is one sign; to compare with a negative number, write `< -1`"),
+            TokenKind::Arrow if self.ahead(1).span.start == token.span.end => {
+                diagnostic.hint("`<-` is one sign; to compare with a negative number, write `< -1`")
+            }
             TokenKind::Assign => diagnostic.hint("to compare, write `==`"),
             TokenKind::Var | TokenKind::Data | TokenKind::Model | TokenKind::For | TokenKind::In => {
                 diagnostic.hint("the language keeps this word for itself; use another name")
@@ -108,7 +110,7 @@ impl Parser<'_> {
     }
 
     pub fn expect(&mut self, kind: TokenKind, wanted: &str) -> Read<Token> {
-        self.accept(kind).ok_or(()).or_else(|()| Err(self.unexpected(wanted)))
+        self.accept(kind).ok_or_else(|| self.unexpected(wanted))
     }
 
     /// Expects what closes something that was opened.

@@ -1,0 +1,107 @@
+//! The arrays of a program while it is lowered: how large they are, what is given, what defines each element.
+
+use crate::data::Array;
+use hyperprior::model::graph::Expr;
+
+/// No relation defines the element.
+pub(super) const UNDEFINED: u32 = u32::MAX;
+
+/// Where the extents of an array come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    Declared,
+    Data,
+    LeftSides,
+}
+
+#[derive(Debug)]
+pub(super) struct ArrayState<'a> {
+    pub name: &'a str,
+    /// None until it is known.
+    pub extent: Option<Vec<usize>>,
+    pub origin: Origin,
+    /// What is given, row-major, NaN where missing.
+    pub data: Option<&'a [f64]>,
+    /// The instance that defines each element; empty where no left side names the array.
+    pub definitions: Vec<u32>,
+    /// The expression of each element that has been defined so far.
+    pub values: Vec<Option<Expr>>,
+    /// The value of a scalar that is a number whatever the rest of the model: known before loops are unrolled.
+    pub early: Option<f64>,
+    /// Whether its name is written without brackets.
+    pub bare: bool,
+}
+
+impl<'a> ArrayState<'a> {
+    pub fn new(name: &'a str, data: Option<&'a Array>, bare: bool) -> Self {
+        let extent = data.map(|array| if array.shape.is_empty() { vec![1] } else { array.shape.clone() });
+        Self {
+            name,
+            extent,
+            origin: Origin::Data,
+            data: data.map(|array| array.values.as_slice()),
+            definitions: Vec::new(),
+            values: Vec::new(),
+            early: None,
+            bare,
+        }
+    }
+
+    /// How many elements there are; none where the extents are not known.
+    pub fn len(&self) -> usize {
+        self.extent.as_ref().map_or(0, |extent| extent.iter().product())
+    }
+
+    /// Makes room for definitions.
+    pub fn make_definable(&mut self) {
+        if self.definitions.is_empty() {
+            self.definitions = vec![UNDEFINED; self.len()];
+            self.values = vec![None; self.len()];
+        }
+    }
+
+    pub fn definition(&self, flat: usize) -> Option<u32> {
+        self.definitions.get(flat).copied().filter(|&d| d != UNDEFINED)
+    }
+
+    /// What is given for an element, if it is not missing.
+    pub fn datum(&self, flat: usize) -> Option<f64> {
+        self.data.map(|data| data[flat]).filter(|x| !x.is_nan())
+    }
+
+    /// An element as the language writes it: `x`, `x[3]`, `x[2,1]`.
+    pub fn element_name(&self, flat: usize) -> String {
+        let extent = self.extent.as_deref().unwrap_or(&[]);
+        if self.bare && self.len() == 1 {
+            return self.name.to_string();
+        }
+        let mut indices = vec![0; extent.len()];
+        let mut rest = flat;
+        for (index, n) in indices.iter_mut().zip(extent).rev() {
+            *index = rest % n + 1;
+            rest /= n;
+        }
+        let mut name = String::with_capacity(self.name.len() + 8);
+        name.push_str(self.name);
+        for (d, index) in indices.iter().enumerate() {
+            name.push(if d == 0 { '[' } else { ',' });
+            name.push_str(&index.to_string());
+        }
+        name.push(']');
+        name
+    }
+
+    /// Its extents as they are written: `[3, 2]`.
+    pub fn extent_text(&self) -> String {
+        format!("{:?}", self.extent.as_deref().unwrap_or(&[]))
+    }
+
+    /// Where the extents come from, in words.
+    pub fn origin_text(&self) -> &'static str {
+        match self.origin {
+            Origin::Declared => "by its declaration",
+            Origin::Data => "in the data",
+            Origin::LeftSides => "by the largest index on a left side",
+        }
+    }
+}

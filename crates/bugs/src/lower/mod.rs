@@ -1,0 +1,245 @@
+//! From a program and its data to a factor graph.
+//!
+//! The passes, in order: names are resolved; the data block is run; extents are found; loops are unrolled, so that every
+//! element knows the relation that defines it; the relations are lowered in the order of their dependence.
+
+mod array;
+mod engine;
+mod evaluate;
+mod extents;
+mod functions;
+mod ir;
+mod law;
+mod locate;
+mod names;
+mod order;
+mod relation;
+mod resolve;
+mod start;
+mod unroll;
+mod usage;
+mod value;
+
+use crate::data::{Array, Data};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::syntax::{Dialect, Span, ast, parse};
+use array::{ArrayState, Origin};
+use engine::{Engine, Frame, Lowered};
+use hyperprior::model::graph::Graph;
+use ir::{Block, Kind, Node};
+use resolve::{Resolver, Symbol};
+
+/// How to compile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Options {
+    /// Whose reading of the language to follow.
+    pub dialect: Dialect,
+    /// Starting values of latents.
+    pub init: Option<Data>,
+}
+
+/// A program that has become a graph.
+#[derive(Debug)]
+pub struct Compiled {
+    /// What the model is called.
+    pub name: String,
+    /// The graph.
+    pub graph: Graph,
+    /// What its author should know.
+    pub warnings: Vec<Diagnostic>,
+    /// How many nodes have a distribution and are in the data; a vector is one node.
+    pub observed: usize,
+    /// How many nodes have a distribution and are not in the data.
+    pub latent: usize,
+}
+
+/// Compiles a program with its data; `name` is what the model is to be called.
+///
+/// ```
+/// use hyperprior_bugs::{Array, Data, Options, compile};
+///
+/// let data = Data::default().with("y", Array::scalar(7.0));
+/// let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
+/// let compiled = compile(model, "coin", &data, &Options::default()).unwrap();
+/// assert_eq!((compiled.observed, compiled.latent), (1, 1));
+/// ```
+///
+/// # Errors
+/// Everything that is wrong, as far as it could be found in one run, with the warnings among it.
+pub fn compile(source: &str, name: &str, data: &Data, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
+    let parsed = parse(source, options.dialect);
+    let mut diagnostics = parsed.diagnostics;
+    if has_errors(&diagnostics) {
+        return Err(diagnostics);
+    }
+    let program = parsed.program;
+    let mut resolver = Resolver::new(data);
+    let extended = if program.data.is_empty() { None } else { run_data_block(&program, &mut resolver, data, options) };
+    let block = match &extended {
+        Some(Err(failures)) => {
+            diagnostics.extend(failures.iter().cloned());
+            None
+        }
+        _ => Some(resolver.block(&program.model)),
+    };
+    let declared = declarations(&program, &mut resolver);
+    diagnostics.append(&mut resolver.diagnostics);
+    let Some(block) = block.filter(|_| !has_errors(&diagnostics)) else { return Err(diagnostics) };
+    let given = match &extended {
+        Some(Ok(extended)) => extended,
+        _ => data,
+    };
+    let mut engine = Engine::new(&block, arrays(&resolver.symbols, given), options.dialect, true);
+    let lowered = lower(&mut engine, &declared);
+    diagnostics.append(&mut engine.diagnostics);
+    if lowered.is_err() || has_errors(&diagnostics) {
+        return Err(diagnostics);
+    }
+    if let Some(init) = &options.init {
+        diagnostics.extend(engine.set_starts(init));
+    }
+    diagnostics.extend(usage::unused(&resolver.symbols, data));
+    if has_errors(&diagnostics) {
+        return Err(diagnostics);
+    }
+    let (observed, latent) = (engine.observed, engine.latent);
+    match engine.builder.build() {
+        Ok(graph) => Ok(Compiled { name: name.to_string(), graph, warnings: diagnostics, observed, latent }),
+        Err(error) => {
+            diagnostics.push(Diagnostic::new(Severity::Error, error.to_string(), None));
+            Err(diagnostics)
+        }
+    }
+}
+
+fn has_errors(diagnostics: &[Diagnostic]) -> bool {
+    diagnostics.iter().any(|d| d.severity == Severity::Error)
+}
+
+/// An array of the `var` block: its number, its extents, its place.
+type Declared = (usize, Vec<Node>, Span);
+
+fn declarations(program: &ast::Program, resolver: &mut Resolver) -> Vec<Declared> {
+    let mut declared = Vec::new();
+    for declaration in &program.declarations {
+        let array = resolver.symbol(&declaration.name.text);
+        if let Some(extents) = resolver.extents(declaration) {
+            declared.push((array, extents, declaration.span));
+        }
+    }
+    declared
+}
+
+fn arrays<'a>(symbols: &'a [Symbol], data: &'a Data) -> Vec<ArrayState<'a>> {
+    symbols.iter().map(|s| ArrayState::new(&s.name, data.arrays.get(&s.name), !s.indexed)).collect()
+}
+
+fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {
+    engine.declare(declared)?;
+    engine.find_early_constants();
+    engine.find_extents()?;
+    engine.record()?;
+    engine.unrolling = false;
+    engine.lower_all();
+    Ok(())
+}
+
+/// The data with what the data block calculates from them.
+fn run_data_block(
+    program: &ast::Program,
+    resolver: &mut Resolver,
+    data: &Data,
+    options: &Options,
+) -> Option<Result<Data, Vec<Diagnostic>>> {
+    let block = resolver.block(&program.data);
+    for relation in &block.relations {
+        if let Kind::Law { name, .. } = &relation.kind {
+            resolver.diagnostics.push(
+                Diagnostic::error("simulation in a data block is not supported", relation.span)
+                    .label(format!("`{name}` would be drawn from"))
+                    .hint("simulate beforehand, and read the result as data"),
+            );
+        }
+    }
+    // A declaration may speak of what only the model defines; here such declarations are passed over.
+    let before = resolver.diagnostics.len();
+    let declared = declarations(program, resolver);
+    resolver.diagnostics.truncate(before);
+    if has_errors(&resolver.diagnostics) {
+        return Some(Err(Vec::new()));
+    }
+    let result = calculate(&block, &declared, resolver, data, options.dialect);
+    resolver.close_block();
+    Some(result)
+}
+
+fn calculate(
+    block: &Block,
+    declared: &[Declared],
+    resolver: &Resolver,
+    data: &Data,
+    dialect: Dialect,
+) -> Result<Data, Vec<Diagnostic>> {
+    let mut engine = Engine::new(block, arrays(&resolver.symbols, data), dialect, false);
+    let lowered = lower(&mut engine, declared);
+    if lowered.is_err() || has_errors(&engine.diagnostics) {
+        return Err(engine.diagnostics);
+    }
+    let mut extended = data.clone();
+    for array in engine.arrays.iter().filter(|array| !array.definitions.is_empty()) {
+        let number = |flat: usize| match array.values[flat] {
+            Some(e) => engine.builder.value(e).unwrap_or(f64::NAN),
+            None => array.datum(flat).unwrap_or(f64::NAN),
+        };
+        let values: Vec<f64> = (0..array.len()).map(number).collect();
+        let shape = if array.bare && values.len() == 1 { Vec::new() } else { array.extent.clone().unwrap_or_default() };
+        extended.arrays.insert(array.name.to_string(), Array { shape, values });
+    }
+    Ok(extended)
+}
+
+impl<'a> Engine<'a> {
+    /// Enters the declared extents, and holds the data to them.
+    fn declare(&mut self, declared: &'a [Declared]) -> Lowered<()> {
+        let frame = Frame::default();
+        let before = self.diagnostics.len();
+        for (array, nodes, span) in declared {
+            let Ok(extent) = self.declared_extent(nodes, &frame) else { continue };
+            let state = &self.arrays[*array];
+            match &state.extent {
+                Some(found) if state.data.is_some() && *found != extent => {
+                    let name = state.name;
+                    let message =
+                        format!("`{name}` is declared with the extents {extent:?}, and has {found:?} in the data");
+                    let diagnostic = Diagnostic::error(message, *span)
+                        .label("declared here")
+                        .hint("change the declaration or the data");
+                    self.fail("declared", &frame, diagnostic);
+                }
+                Some(_) => {}
+                None => self.set_extent(*array, extent, Origin::Declared)?,
+            }
+        }
+        if self.diagnostics.len() > before { Err(engine::Failed) } else { Ok(()) }
+    }
+
+    fn declared_extent(&mut self, nodes: &'a [Node], frame: &Frame) -> Lowered<Vec<usize>> {
+        if nodes.is_empty() {
+            return Ok(vec![1]);
+        }
+        let mut extent = Vec::with_capacity(nodes.len());
+        for node in nodes {
+            self.must_be_known(node, "the extent of an array", frame)?;
+            let n = self.whole_number(node, frame)?;
+            match usize::try_from(n) {
+                Ok(n) if n > 0 => extent.push(n),
+                _ => {
+                    let diagnostic =
+                        Diagnostic::error(format!("{n} is no extent of an array"), node.span).label("here");
+                    return Err(self.fail("extent", frame, diagnostic));
+                }
+            }
+        }
+        Ok(extent)
+    }
+}

@@ -1,0 +1,212 @@
+//! One relation at given counters, stated to the graph's builder.
+
+use super::engine::{Engine, Failed, Frame, Lowered};
+use super::ir::{Kind, Node, Relation, Restriction};
+use super::law::AnyLaw;
+use super::value::{Value, describe};
+use crate::diagnostic::Diagnostic;
+use crate::syntax::Dialect;
+use crate::syntax::ast::{Link, RestrictionKind};
+use hyperprior::model::graph::{Bounds, Expr, Function, GraphError};
+
+impl<'a> Engine<'a> {
+    pub fn lower_instance(&mut self, instance: u32, frame: &Frame) -> Lowered<()> {
+        let relation = self.relation(self.instances[instance as usize].relation as usize);
+        let flats = self.target_flats(&relation.target, frame)?;
+        match &relation.kind {
+            Kind::Value { link, value } => {
+                let mut value = self.eval(value, frame)?;
+                if let Some(link) = link {
+                    value = self.elementwise(inverse(*link), &[value], relation.span, frame)?;
+                }
+                self.assign(instance, relation, &flats, &value, frame)
+            }
+            Kind::Law { family, parameters, restriction, .. } => {
+                let law = self.law(*family, parameters, relation.span, frame)?;
+                self.draw(relation, &flats, law, restriction.as_ref(), frame)
+            }
+        }
+    }
+
+    fn assign(
+        &mut self,
+        instance: u32,
+        relation: &Relation,
+        flats: &[usize],
+        value: &Value,
+        frame: &Frame,
+    ) -> Lowered<()> {
+        let array = relation.target.array;
+        if value.elements().len() != flats.len() {
+            let name = self.arrays[array].name;
+            let message = format!("{} elements of `{name}` are defined as {}", flats.len(), value.describe());
+            let diagnostic = Diagnostic::error(message, relation.span)
+                .label("the two sides differ in size")
+                .hint("make both sides the same size, or define one element at a time in a loop");
+            return Err(self.fail("shapes", frame, diagnostic));
+        }
+        for (&flat, &e) in flats.iter().zip(value.elements()) {
+            if self.arrays[array].definitions[flat] != instance {
+                self.transformed.insert((array, flat), e);
+                continue;
+            }
+            self.arrays[array].values[flat] = Some(e);
+            if self.naming {
+                self.builder.name(&self.arrays[array].element_name(flat), e);
+            }
+        }
+        Ok(())
+    }
+
+    fn draw(
+        &mut self,
+        relation: &'a Relation,
+        flats: &[usize],
+        law: AnyLaw,
+        restriction: Option<&'a Restriction>,
+        frame: &Frame,
+    ) -> Lowered<()> {
+        let array = relation.target.array;
+        let observed: Vec<Option<f64>> = flats
+            .iter()
+            .map(|&flat| match self.transformed.get(&(array, flat)) {
+                None => Ok(self.arrays[array].datum(flat)),
+                Some(e) => self.builder.value(*e).map(Some).ok_or(()),
+            })
+            .collect::<Result<_, ()>>()
+            .map_err(|()| {
+                let name = self.arrays[array].name;
+                let diagnostic = Diagnostic::error(
+                    format!("`{name}` has a value that is random, and a distribution"),
+                    relation.span,
+                )
+                .label("its value with `<-` must be computable from the data")
+                .hint("an element has a value or a distribution");
+                self.fail("random value", frame, diagnostic)
+            })?;
+        match law {
+            AnyLaw::Scalar(law) => {
+                if flats.len() != 1 {
+                    let name = self.arrays[array].name;
+                    let message =
+                        format!("{} elements of `{name}` have the distribution of a single number", flats.len());
+                    let diagnostic = Diagnostic::error(message, relation.span)
+                        .label("the two sides differ in size")
+                        .hint("draw one element at a time, in a loop: `for (i in 1:n) { x[i] ~ … }`");
+                    return Err(self.fail("shapes", frame, diagnostic));
+                }
+                let bounds = match restriction {
+                    Some(restriction) => Some(self.bounds(restriction, &law.parameters(), frame)?),
+                    None => None,
+                };
+                let name = self.arrays[array].element_name(flats[0]);
+                let e = self
+                    .builder
+                    .stochastic(&name, law, bounds, observed[0])
+                    .map_err(|error| self.refused(error, relation, frame))?;
+                self.arrays[array].values[flats[0]] = Some(e);
+                *if observed[0].is_some() { &mut self.observed } else { &mut self.latent } += 1;
+            }
+            AnyLaw::Vector(law, shape) => {
+                if let Some(restriction) = restriction {
+                    let diagnostic = Diagnostic::error("a vector cannot be truncated or censored", restriction.span)
+                        .label("only single numbers can")
+                        .hint("write the vector's elements one by one, if they are independent");
+                    return Err(self.fail("bounds", frame, diagnostic));
+                }
+                let count = shape.iter().product::<usize>();
+                if count != flats.len() {
+                    let name = self.arrays[array].name;
+                    let message =
+                        format!("{} elements of `{name}` have the distribution of {}", flats.len(), describe(&shape));
+                    let diagnostic = Diagnostic::error(message, relation.span)
+                        .label("the two sides differ in size")
+                        .hint(format!("write the range on the left, such as `{name}[1:{count}]`"));
+                    return Err(self.fail("shapes", frame, diagnostic));
+                }
+                self.draw_vector(relation, flats, law, &observed, frame)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn draw_vector(
+        &mut self,
+        relation: &Relation,
+        flats: &[usize],
+        law: hyperprior::model::graph::VectorLaw,
+        observed: &[Option<f64>],
+        frame: &Frame,
+    ) -> Lowered<()> {
+        let array = relation.target.array;
+        let known: Vec<f64> = observed.iter().copied().flatten().collect();
+        if !known.is_empty() && known.len() < flats.len() {
+            let missing = observed.iter().position(Option::is_none).unwrap_or(0);
+            let name = self.arrays[array].element_name(flats[missing]);
+            let message = format!("a vector that is observed in part: `{name}` is missing (NA)");
+            let diagnostic = Diagnostic::error(message, relation.span)
+                .label(format!("{} of {} elements are in the data", known.len(), flats.len()))
+                .hint("a vector with one distribution must be observed as a whole, or not at all");
+            return Err(self.fail("partial", frame, diagnostic));
+        }
+        let names: Vec<String> = flats.iter().map(|&flat| self.arrays[array].element_name(flat)).collect();
+        let known = (!known.is_empty()).then_some(known.as_slice());
+        let values =
+            self.builder.stochastic_vector(&names, law, known).map_err(|error| self.refused(error, relation, frame))?;
+        for (&flat, e) in flats.iter().zip(values) {
+            self.arrays[array].values[flat] = Some(e);
+        }
+        *if known.is_some() { &mut self.observed } else { &mut self.latent } += 1;
+        Ok(())
+    }
+
+    fn bounds(&mut self, restriction: &'a Restriction, parameters: &[Expr], frame: &Frame) -> Lowered<Bounds> {
+        let lower = self.bound(&restriction.lower, frame)?;
+        let upper = self.bound(&restriction.upper, frame)?;
+        let fixed = parameters.iter().all(|e| self.builder.value(*e).is_some());
+        let fixed_bounds = [lower, upper].iter().flatten().all(|e| self.builder.value(*e).is_some());
+        let renormalised = match restriction.kind {
+            RestrictionKind::Truncation => true,
+            RestrictionKind::Censoring => false,
+            RestrictionKind::Interval if self.dialect == Dialect::Jags && !fixed => {
+                let diagnostic =
+                    Diagnostic::error("`I(,)` needs a distribution whose parameters are fixed", restriction.span)
+                        .label("a parameter is random, so truncation and censoring differ")
+                        .hint("write `T(,)` for truncation; for censoring write `is.censored ~ dinterval(t, cut)`");
+                return Err(self.fail("bounds", frame, diagnostic));
+            }
+            // With everything fixed the two differ by a constant, and truncation has the density that integrates to one.
+            RestrictionKind::Interval => fixed && fixed_bounds,
+        };
+        Ok(Bounds { lower, upper, renormalised })
+    }
+
+    fn bound(&mut self, node: &'a Option<Node>, frame: &Frame) -> Lowered<Option<Expr>> {
+        match node {
+            Some(node) => self.number(node, "a bound", frame).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The builder's refusal, at the relation that it refused.
+    fn refused(&mut self, error: GraphError, relation: &Relation, frame: &Frame) -> Failed {
+        let hint = match &error {
+            GraphError::Outside { .. } => Some("check the datum, and whether this is the distribution that was meant"),
+            GraphError::Parameter { .. } => Some("check the parameter's value, and the order of the parameters"),
+            GraphError::Length { .. } => Some("check the indices of the parameters"),
+            _ => None,
+        };
+        let mut diagnostic = Diagnostic::error(error.to_string(), relation.span).label("this relation");
+        diagnostic.hint = hint.map(String::from);
+        self.fail("refused", frame, diagnostic)
+    }
+}
+
+fn inverse(link: Link) -> Function {
+    match link {
+        Link::Log => Function::Exp,
+        Link::Logit => Function::InverseLogit,
+        Link::Probit => Function::Phi,
+        Link::CLogLog => Function::InverseCLogLog,
+    }
+}

@@ -1,0 +1,341 @@
+//! What programs mean: the quantities that they calculate and the densities that they state, against the same by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use hyperprior::Batch;
+use hyperprior::model::Model;
+use hyperprior::model::graph::{Bounds, Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law, VectorLaw};
+use hyperprior_bugs::data::{Format, read};
+use hyperprior_bugs::{Compiled, Dialect, Options, compile, render};
+use std::collections::BTreeMap;
+
+fn compiled(source: &str, data: &str, options: &Options) -> Compiled {
+    let data = read(data, Format::RDump).unwrap_or_else(|e| panic!("{e}"));
+    compile(source, "model", &data, options).unwrap_or_else(|e| panic!("{}", render(&e, "model", source, false)))
+}
+
+fn model(graph: Graph) -> GraphModel {
+    graph.model_with(&Eliminate::Nothing).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// What a program calculates at given values of its latents, all of them normal, so that the line's latents are theirs.
+fn calculated(source: &str, data: &str, latents: &[(&str, f64)]) -> BTreeMap<String, f64> {
+    let model = model(compiled(source, data, &Options::default()).graph);
+    let mut z = Batch::zeros(model.latents().len(), 1);
+    for i in 0..model.latents().len() {
+        let name = model.latents().name(i);
+        let (_, x) = latents.iter().find(|(other, _)| *other == name).unwrap_or_else(|| panic!("no value for {name}"));
+        z.set(i, 0, *x);
+    }
+    let quantities = model.quantities();
+    let values = model.complete(&z, &quantities, 1).unwrap();
+    quantities.into_iter().enumerate().map(|(k, q)| (q.name, values.get(k, 0))).collect()
+}
+
+/// Three normal latents a[1], a[2], a[3], tied to data, and the quantity `x` as written.
+fn value(expression: &str) -> Vec<f64> {
+    let source = format!("model {{ for (i in 1:3) {{ a[i] ~ dnorm(0, 1) y[i] ~ dnorm(a[i], 1) }} x <- {expression} }}");
+    let data = "y <- c(0, 0, 0)\nd <- c(3, 1, 2)\nR <- structure(c(2, 0.5, 0.5, 1), .Dim = c(2, 2))\nn <- 2";
+    let found = calculated(&source, data, &[("a[1]", 0.7), ("a[2]", -0.4), ("a[3]", 1.5)]);
+    found.into_iter().filter(|(name, _)| name == "x" || name.starts_with("x[")).map(|(_, x)| x).collect()
+}
+
+fn assert_value(expression: &str, expected: &[f64]) {
+    let found = value(expression);
+    let close = |(x, y): (&f64, &f64)| (x - y).abs() <= 1e-12 * (1.0 + y.abs());
+    assert!(
+        found.len() == expected.len() && found.iter().zip(expected).all(close),
+        "{expression} is {found:?}, not {expected:?}"
+    );
+}
+
+const A: [f64; 3] = [0.7, -0.4, 1.5];
+
+#[test]
+fn arithmetic() {
+    assert_value("-a[1]^2", &[-0.49]);
+    assert_value("a[1] - a[2] - a[3]", &[0.7 + 0.4 - 1.5]);
+    assert_value("a[1] / 2 * a[3]", &[0.7 / 2.0 * 1.5]);
+    assert_value("2^3^2 + a[1]", &[512.7]);
+    assert_value("7 / 2 + a[1]", &[4.2]);
+    assert_value("(a[1] > 0) + 2 * (a[2] >= 0) + 4 * (a[3] == a[3])", &[5.0 - 0.0]);
+    assert_value("ifelse(a[1] < 0 || !(a[2] > 0) && a[3] != 1, a[1], a[2])", &[0.7]);
+    assert_value("step(a[2]) + equals(a[1], a[1]) + a[1]", &[1.7]);
+    assert_value("pow(a[2], 2) + a[2]^3", &[0.16 - 0.064]);
+    assert_value("0 * log(0) + a[1]", &[0.7]);
+    assert_value(
+        "exp(a[1]) + log(a[3]) + sqrt(a[3]) + abs(a[2])",
+        &[0.7_f64.exp() + 1.5_f64.ln() + 1.5_f64.sqrt() + 0.4],
+    );
+    assert_value("round(a[3] * 1.1) + trunc(a[3] * 1.1)", &[3.0]);
+}
+
+#[test]
+fn reductions() {
+    let mean = A.iter().sum::<f64>() / 3.0;
+    let variance = A.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 2.0;
+    assert_value("sum(a[])", &[1.8]);
+    assert_value("sum(a[2:3], 1)", &[2.1]);
+    assert_value("prod(a)", &[0.7 * -0.4 * 1.5]);
+    assert_value("mean(a[]) + 0", &[mean]);
+    assert_value("sd(a[])", &[variance.sqrt()]);
+    assert_value("min(a[]) + max(a[], 9)", &[8.6]);
+    assert_value("inprod(a[], d[])", &[3.0 * 0.7 - 0.4 + 3.0]);
+    assert_value("a[1] + length(a) + length(d[1:2])", &[5.7]);
+    assert_value("sum(dim(R)) + a[1]", &[4.7]);
+}
+
+#[test]
+fn vectors_and_matrices() {
+    assert_value("a[] + d[]", &[3.7, 0.6, 3.5]);
+    assert_value("2 * a[1:2] - 1", &[0.4, -1.8]);
+    assert_value("exp(a[])", &A.map(f64::exp));
+    assert_value("c(a[1], 2 * a[2])", &[0.7, -0.8]);
+    assert_value("rep(a[1:2], n)", &[0.7, -0.4, 0.7, -0.4]);
+    assert_value("R[,] %*% a[1:2]", &[1.4 - 0.2, 0.35 - 0.4]);
+    assert_value("a[1:2] %*% R", &[1.4 - 0.2, 0.35 - 0.4]);
+    assert_value("a[1:2] %*% R[,] %*% a[1:2]", &[2.0 * 0.49 - 2.0 * 0.5 * 0.28 + 0.16]);
+    assert_value("a[] %*% a[]", &[0.49 + 0.16 + 2.25]);
+    assert_value("a[1] + logdet(R[,])", &[0.7 + 1.75_f64.ln()]);
+    assert_value("a[1] * inverse(R)", &[0.7 / 1.75, -0.35 / 1.75, -0.35 / 1.75, 1.4 / 1.75]);
+    assert_value("a[1] * t(R[1:2, c(2, 1)])", &[0.35, 0.7, 1.4, 0.35]);
+}
+
+#[test]
+fn order() {
+    assert_value("sort(a[])", &[-0.4, 0.7, 1.5]);
+    assert_value("rank(a[])", &[2.0, 1.0, 3.0]);
+    assert_value("order(a[])", &[2.0, 1.0, 3.0]);
+    assert_value("a[1] * sort(d)", &[0.7, 1.4, 2.1]);
+    assert_value("a[1] * rank(d)", &[2.1, 0.7, 1.4]);
+    assert_value("a[1] * order(d)", &[1.4, 2.1, 0.7]);
+    assert_value("interp.lin(a[1], c(0, 1, 2), c(0, 10, 0))", &[7.0]);
+    assert_value("interp.lin(a[2], c(0, 1, 2), c(5, 10, 0))", &[5.0]);
+    assert_value("interp.lin(a[3], c(0, 1, 2), c(5, 10, 0))", &[5.0]);
+    assert_value("pnorm(a[1], 0.7, 4)", &[0.5]);
+}
+
+#[test]
+fn links_are_inverted() {
+    let found = calculated(
+        "model { y ~ dnorm(a, 1) a ~ dnorm(0, 1) log(b) <- a; logit(c) = a; probit(d) <- a; cloglog(e) <- a }",
+        "y <- 1",
+        &[("a", 0.3)],
+    );
+    assert!((found["b"] - 0.3_f64.exp()).abs() < 1e-12);
+    assert!((found["c"] - 1.0 / (1.0 + (-0.3_f64).exp())).abs() < 1e-12);
+    assert!((found["d"] - 0.617_911_422_188_952_6).abs() < 1e-12);
+    assert!((found["e"] - (1.0 - (-0.3_f64.exp()).exp())).abs() < 1e-12);
+}
+
+#[test]
+fn elements_are_named_as_they_are_written() {
+    let source = "var m[2, 2]; model { for (i in 1:2) { for (j in 1:2) { m[i, j] <- a + i * j } } v[1] <- a w <- a
+                  y ~ dnorm(a, 1) a ~ dnorm(0, 1) }";
+    let found = calculated(source, "y <- 0", &[("a", 0.5)]);
+    assert_eq!(found.keys().collect::<Vec<_>>(), ["a", "m[1,1]", "m[1,2]", "m[2,1]", "m[2,2]", "v[1]", "w"]);
+    assert_eq!(found["m[2,1]"], 2.5);
+}
+
+/// The two graphs have the same latents and the same log joint at many points.
+fn assert_same(source: &str, data: &str, options: &Options, by_hand: GraphBuilder) {
+    let found = model(compiled(source, data, options).graph);
+    let expected = model(by_hand.build().unwrap());
+    let names = |m: &GraphModel| (0..m.latents().len()).map(|i| m.latents().name(i)).collect::<Vec<_>>();
+    let columns: Vec<usize> = names(&found)
+        .iter()
+        .map(|name| {
+            names(&expected).iter().position(|other| other == name).unwrap_or_else(|| panic!("{name} is not by hand"))
+        })
+        .collect();
+    assert_eq!(columns.len(), names(&expected).len(), "{:?} and {:?}", names(&found), names(&expected));
+    const DRAWS: usize = 40;
+    let (mut z, mut z_expected) = (Batch::zeros(columns.len(), DRAWS), Batch::zeros(columns.len(), DRAWS));
+    for (i, &column) in columns.iter().enumerate() {
+        for s in 0..DRAWS {
+            // Points that are spread over the line, and over the small integers.
+            let u = ((s * 7 + i * 3) % 11) as f64 / 11.0;
+            let x = match found.latents().support(i) {
+                hyperprior::model::Support::Integers { lower, upper } => lower + (u * (upper - lower + 1.0)).floor(),
+                hyperprior::model::Support::Counts => (6.0 * u).floor(),
+                _ => 2.0 * u - 1.0,
+            };
+            z.set(i, s, x);
+            z_expected.set(column, s, x);
+        }
+    }
+    let (mut a, mut b) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
+    found.log_joint(&z, &mut a).unwrap();
+    expected.log_joint(&z_expected, &mut b).unwrap();
+    assert!(a.iter().any(|x| x.is_finite()), "no draw is possible: {a:?}");
+    for (x, y) in a.iter().zip(&b) {
+        assert!(x == y || (x - y).abs() < 1e-10 * (1.0 + y.abs()), "{x} and {y}");
+    }
+}
+
+fn numbers(g: &mut GraphBuilder, x: &[f64]) -> Vec<Expr> {
+    x.iter().map(|x| g.constant(*x)).collect()
+}
+
+#[test]
+fn a_random_index() {
+    let mut g = GraphBuilder::new();
+    let p = numbers(&mut g, &[0.2, 0.3, 0.5]);
+    let (zero, one) = (g.constant(0.0), g.constant(1.0));
+    let mu: Vec<Expr> = (1..=3)
+        .map(|k| g.stochastic(&format!("mu[{k}]"), Law::Normal { mean: zero, precision: one }, None, None).unwrap())
+        .collect();
+    for (i, y) in [0.5, -1.0].into_iter().enumerate() {
+        let z = g.stochastic(&format!("z[{}]", i + 1), Law::Categorical { weights: p.clone() }, None, None).unwrap();
+        let mean = g.select(z, &mu);
+        g.stochastic(&format!("y[{}]", i + 1), Law::Normal { mean, precision: one }, None, Some(y)).unwrap();
+    }
+    let source = "model { for (i in 1:2) { y[i] ~ dnorm(mu[z[i]], 1) z[i] ~ dcat(p[]) } for (k in 1:3) { mu[k] ~ dnorm(0, 1) } }";
+    assert_same(source, "y <- c(0.5, -1)\np <- c(0.2, 0.3, 0.5)", &Options::default(), g);
+}
+
+#[test]
+fn two_random_indices() {
+    let table = [0.1, 0.4, 0.3, 0.8, 0.2, 0.6];
+    let mut g = GraphBuilder::new();
+    let eta = numbers(&mut g, &table);
+    let (w2, w3) = (numbers(&mut g, &[1.0, 2.0]), numbers(&mut g, &[1.0, 1.0, 3.0]));
+    let i = g.stochastic("i", Law::Categorical { weights: w2 }, None, None).unwrap();
+    let j = g.stochastic("j", Law::Categorical { weights: w3 }, None, None).unwrap();
+    // By hand, one index after the other.
+    let rows: Vec<Expr> = eta.chunks(3).map(|row| g.select(j, row)).collect();
+    let p = g.select(i, &rows);
+    g.stochastic("y", Law::Bernoulli { p }, None, Some(1.0)).unwrap();
+    let data =
+        "y <- 1\nw2 <- c(1, 2)\nw3 <- c(1, 1, 3)\neta <- structure(c(0.1, 0.8, 0.4, 0.2, 0.3, 0.6), .Dim = c(2, 3))";
+    assert_same("model { y ~ dbern(eta[i, j]) i ~ dcat(w2[]) j ~ dcat(w3[]) }", data, &Options::default(), g);
+}
+
+#[test]
+fn a_row_of_a_table_by_a_random_index() {
+    let mut g = GraphBuilder::new();
+    let w = numbers(&mut g, &[0.5, 0.5]);
+    let c = g.stochastic("c", Law::Categorical { weights: w }, None, None).unwrap();
+    let table = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]];
+    let weights: Vec<Expr> = (0..3)
+        .map(|k| {
+            let column = numbers(&mut g, &[table[0][k], table[1][k]]);
+            g.select(c, &column)
+        })
+        .collect();
+    g.stochastic("y", Law::Categorical { weights }, None, Some(3.0)).unwrap();
+    let data = "y <- 3\nw <- c(0.5, 0.5)\ntheta <- structure(c(9, 0.1, 9, 0.3, 9, 0.2, 9, 0.3, 9, 0.7, 9, 0.4), .Dim = c(2, 2, 3))\nr <- 2";
+    assert_same("model { y ~ dcat(theta[r, c, ]) c ~ dcat(w[]) }", data, &Options::default(), g);
+}
+
+#[test]
+fn vector_laws() {
+    let mut g = GraphBuilder::new();
+    let ones = numbers(&mut g, &[1.0, 1.0]);
+    let identity = numbers(&mut g, &[1.0, 0.0, 0.0, 1.0]);
+    let (three, five) = (g.constant(3.0), g.constant(5.0));
+    let names = |stem: &str| [format!("{stem}[1]"), format!("{stem}[2]")];
+    let p = g.stochastic_vector(&names("p"), VectorLaw::Dirichlet { alpha: ones.clone() }, None).unwrap();
+    g.stochastic_vector(&names("x"), VectorLaw::Multinomial { p, n: five }, Some(&[2.0, 3.0])).unwrap();
+    let matrix = [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[i, j]| format!("omega[{i},{j}]"));
+    let omega = g.stochastic_vector(&matrix, VectorLaw::Wishart { scale: identity.clone(), df: three }, None).unwrap();
+    let law = VectorLaw::MultivariateNormal { mean: ones, precision: omega };
+    g.stochastic_vector(&names("b"), law, Some(&[0.5, 2.0])).unwrap();
+    let source = "var omega[2, 2]; model { p ~ ddirch(ones[]) x[] ~ dmulti(p[], 5) omega[,] ~ dwish(R[,], 3) b[1:2] ~ dmnorm(ones, omega) }";
+    let data = "ones <- c(1, 1)\nR <- structure(c(1, 0, 0, 1), .Dim = c(2, 2))\nx <- c(2, 3)\nb <- c(0.5, 2)";
+    assert_same(source, data, &Options::default(), g);
+}
+
+#[test]
+fn truncation_and_censoring() {
+    let build = |renormalised: bool| {
+        let mut g = GraphBuilder::new();
+        let (zero, one) = (g.constant(0.0), g.constant(1.0));
+        let mu = g.stochastic("mu", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+        let bounds = Bounds { lower: Some(zero), upper: None, renormalised };
+        let x = g.stochastic("x", Law::Normal { mean: mu, precision: one }, Some(bounds), None).unwrap();
+        g.stochastic("y", Law::Poisson { rate: x }, None, Some(2.0)).unwrap();
+        g
+    };
+    let source = |kind: &str| format!("model {{ mu ~ dnorm(0, 1) x ~ dnorm(mu, 1) {kind}(0, ) y ~ dpois(x) }}");
+    let openbugs = Options { dialect: Dialect::OpenBugs, ..Options::default() };
+    assert_same(&source("T"), "y <- 2", &Options::default(), build(true));
+    assert_same(&source("C"), "y <- 2", &openbugs, build(false));
+    assert_same(&source("I"), "y <- 2", &openbugs, build(false));
+}
+
+/// y[1], y[2] ~ N(mu, 1) with these values, mu ~ N(0, 1).
+fn normal_mean(y: [f64; 2], name: &str) -> GraphBuilder {
+    let mut g = GraphBuilder::new();
+    let (zero, one) = (g.constant(0.0), g.constant(1.0));
+    let mu = g.stochastic("mu", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+    for (i, y) in y.into_iter().enumerate() {
+        g.stochastic(&format!("{name}[{}]", i + 1), Law::Normal { mean: mu, precision: one }, None, Some(y)).unwrap();
+    }
+    g
+}
+
+#[test]
+fn a_data_block_makes_data() {
+    let source = "data { for (i in 1:n) { z[i] <- log(y[i]) } n <- length(y) m <- mean(z[]) }
+                  model { for (i in 1:n) { z[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) s <- mu + m }";
+    assert_same(source, "y <- c(1, 2)", &Options::default(), normal_mean([0.0, 2.0_f64.ln()], "z"));
+}
+
+#[test]
+fn openbugs_transforms_data_in_the_model() {
+    let openbugs = Options { dialect: Dialect::OpenBugs, ..Options::default() };
+    for source in [
+        "model { for (i in 1:n) { z[i] <- log(y[i]) z[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) }",
+        "model { for (i in 1:n) { z[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) for (i in 1:n) { z[i] <- log(y[i]) } }",
+    ] {
+        assert_same(source, "y <- c(1, 2)\nn <- 2", &openbugs, normal_mean([0.0, 2.0_f64.ln()], "z"));
+    }
+}
+
+#[test]
+fn a_missing_observation_is_a_latent() {
+    let mut g = normal_mean([1.0, 2.0], "y");
+    let one = g.constant(1.0);
+    let mu = g.stochastic("other", Law::Normal { mean: one, precision: one }, None, None).unwrap();
+    let two = g.constant(2.0);
+    let scaled = g.call(Function::Multiply, &[mu, two]);
+    g.stochastic("w", Law::Normal { mean: scaled, precision: one }, None, Some(0.0)).unwrap();
+    let source =
+        "model { for (i in 1:2) { y[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) other ~ dnorm(1, 1) w ~ dnorm(2 * other, 1) }";
+    assert_same(source, "y <- c(1, 2)\nother <- NA\nw <- 0", &Options::default(), g);
+}
+
+#[test]
+fn loops_as_in_jags() {
+    // 1:0 is empty, (1:N)-1 begins with 0, and a number that is only calculated may end a loop.
+    let source = "model { N <- M - 1 for (i in 1:0) { z[i] ~ dnorm(0, 1) } for (i in (1:N)-1) { y[i + 1] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) }";
+    assert_same(source, "M <- 3\ny <- c(1, 2)", &Options::default(), normal_mean([1.0, 2.0], "y"));
+    let openbugs = Options { dialect: Dialect::OpenBugs, ..Options::default() };
+    let source = "model { for (i in 1:M-1) { y[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) }";
+    assert_same(source, "M <- 3\ny <- c(1, 2)", &openbugs, normal_mean([1.0, 2.0], "y"));
+}
+
+#[test]
+fn a_counter_hides_a_variable() {
+    let source = "model { for (i in 1:2) { y[i] ~ dnorm(mu, 1) } i ~ dnorm(0, 1) w ~ dnorm(i, 1) mu ~ dnorm(0, 1) }";
+    let compiled = compiled(source, "y <- c(1, 2)\nw <- 1", &Options::default());
+    assert_eq!((compiled.observed, compiled.latent), (3, 2));
+}
+
+#[test]
+fn the_order_of_relations_is_free_and_chains_may_be_long() {
+    // Nothing is defined before it is used, and the last step is the first link.
+    let source = "model { y ~ dnorm(x[1], 1) for (t in 1:(N - 1)) { x[t] ~ dnorm(x[t + 1], 1) } x[N] ~ dnorm(0, 1) }";
+    let compiled = compiled(source, "y <- 1\nN <- 100000", &Options::default());
+    assert_eq!(compiled.latent, 100_000);
+}
+
+#[test]
+fn starting_values_reach_their_latents() {
+    let init = read("mu <- c(1, NA)\ntau <- 2", Format::RDump).unwrap();
+    let options = Options { init: Some(init), ..Options::default() };
+    let source = "model { for (i in 1:2) { mu[i] ~ dnorm(0, tau) y[i] ~ dnorm(mu[i], 1) } tau ~ dgamma(1, 1) }";
+    let compiled = compiled(source, "y <- c(1, 2)", &options);
+    assert!(compiled.warnings.is_empty(), "{:?}", compiled.warnings);
+}
