@@ -283,6 +283,22 @@ fn a_data_block_makes_data() {
 }
 
 #[test]
+fn a_data_block_may_simulate() {
+    let source =
+        "data { for (i in 1:50) { y[i] ~ dnorm(m, 100) } m <- 3 z[1:2] ~ dmulti(p[], 4) s <- sum(z[]) + y[1] - y[1] }
+                  model { for (i in 1:50) { y[i] ~ dnorm(mu, 100) } mu ~ dnorm(0, 1) k ~ dpois(s * exp(mu)) }";
+    let found = compiled(source, "p <- c(0.5, 0.5)\nk <- 2", &Options::default());
+    assert_eq!((found.observed, found.latent), (51, 1));
+    // 50 draws with standard deviation 0.1 around 3: the likelihood is highest near 3, and far lower at 2 and 4.
+    let model = model(found.graph);
+    let mut z = Batch::zeros(1, 3);
+    (0..3).for_each(|s| z.set(0, s, 2.0 + s as f64));
+    let mut log_joint = [0.0; 3];
+    model.log_joint(&z, &mut log_joint).unwrap();
+    assert!(log_joint[1] > log_joint[0] + 1000.0 && log_joint[1] > log_joint[2] + 1000.0, "{log_joint:?}");
+}
+
+#[test]
 fn openbugs_transforms_data_in_the_model() {
     let openbugs = Options { dialect: Dialect::OpenBugs, ..Options::default() };
     for source in [

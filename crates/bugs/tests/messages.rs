@@ -113,7 +113,8 @@ messages! {
     a_product_of_the_wrong_shapes: "model { x <- a[] %*% R[,] }", "a <- c(1, 2)\nR <- structure(1:9, .Dim = c(3, 3))";
     a_truncated_vector: "model { x[1:2] ~ ddirch(a[]) T(0, 1) }", "a <- c(1, 1)";
     an_interval_with_random_parameters: "model { x ~ dnorm(mu, 1) I(0, ) mu ~ dnorm(0, 1) }", "";
-    simulation_in_a_data_block: "data { y ~ dnorm(0, 1) }\nmodel { mu ~ dnorm(y, 1) }", "";
+    conditioning_in_a_data_block: "data { mu ~ dnorm(0, 1)\n  y ~ dnorm(mu, 1) }\nmodel { x ~ dnorm(mu, 1) }", "y <- 1";
+    no_number_in_a_data_block: "data {\n  z <- log(y)\n}\nmodel { x ~ dnorm(z, 1) }", "y <- -1";
     an_error_in_a_data_block: "data { for (i in 1:2) { z[i] <- y[i + 1] } }\nmodel { x ~ dnorm(z[1], 1) }", "y <- c(1, 2)";
 }
 
@@ -146,6 +147,13 @@ fn too_many_starting_values() {
 fn a_random_transformation_of_data() {
     let options = Options { dialect: Dialect::OpenBugs, ..Options::default() };
     let message = said("model { z <- mu + y\n z ~ dnorm(mu, 1)\n mu ~ dnorm(0, 1) }", "y <- 1", &options);
+    insta::assert_snapshot!(message);
+}
+
+#[test]
+fn a_distribution_that_the_dialects_disagree_on() {
+    let options = Options { dialect: Dialect::OpenBugs, ..Options::default() };
+    let message = said("model { x ~ dhyper(3, 4, 5, 1) }", "x <- 1", &options);
     insta::assert_snapshot!(message);
 }
 

@@ -1,121 +1,173 @@
 //! Data as one JSON object: numbers, booleans, nested arrays in row-major order, `null` for a missing value.
+//!
+//! The text is read straight into arrays, without a tree in between, so that a fault is found where it stands.
 
 use super::{Array, Data, DataError};
-use serde_json::Value;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::fmt;
 
 pub(super) fn read(text: &str) -> Result<Data, DataError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| {
+    let mut reading = Reading::default();
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let result = Object(&mut reading).deserialize(&mut deserializer).and_then(|()| deserializer.end());
+    let Err(error) = result else { return Ok(reading.data) };
+    let (message, remedy) = reading.fault.unwrap_or_else(|| {
         let message = error.to_string();
         // The message repeats the place at its end.
         let message = message.split(" at line ").next().unwrap_or(&message).to_string();
         let remedy = if text.contains("NaN") || text.contains("NA") {
-            "a missing value is written `null`".into()
+            "a missing value is written `null`"
         } else {
-            "the file must be one JSON object, such as {\"N\": 2, \"y\": [1, 0]}".to_string()
+            "the file must be one JSON object, such as {\"N\": 2, \"y\": [1, 0]}"
         };
-        DataError::Syntax { line: error.line(), column: error.column(), message, remedy }
-    })?;
-    let Value::Object(members) = value else {
-        return Err(DataError::at(
-            text,
-            text.len() - text.trim_start().len(),
-            format!("expected an object of named values, found {}", kind(&value)),
-            "give each variable its name: {\"y\": …}",
-        ));
-    };
-    let mut data = Data::default();
-    for (name, value) in members {
-        let mut array = Array { shape: shape_of(&value), values: Vec::new() };
-        fill(&name, &value, &mut array, &mut Vec::new())?;
-        data.arrays.insert(name, array);
-    }
-    Ok(data)
+        (message, remedy)
+    });
+    Err(DataError::Syntax { line: error.line().max(1), column: error.column().max(1), message, remedy: remedy.into() })
 }
 
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "text",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
+/// The data so far, and the array that is being filled.
+#[derive(Default)]
+struct Reading {
+    data: Data,
+    name: String,
+    /// The length at each depth, as its first array has it; none while that one is open.
+    shape: Vec<Option<usize>>,
+    /// The depth at which numbers stand, once there is one.
+    rank: Option<usize>,
+    values: Vec<f64>,
+    place: Vec<usize>,
+    /// What is wrong, and what to do.
+    fault: Option<(String, &'static str)>,
+}
+
+impl Reading {
+    fn fail<E: Error>(&mut self, message: impl fmt::Display, remedy: &'static str) -> E {
+        let indices: String = self.place.iter().map(|i| format!("[{}]", i + 1)).collect();
+        self.fault = Some((format!("`{}{indices}`: {message}", self.name), remedy));
+        E::custom("fault")
+    }
+
+    fn push<E: Error>(&mut self, x: f64) -> Result<(), E> {
+        let depth = self.place.len();
+        if self.rank.unwrap_or(self.shape.len()) != depth {
+            return Err(self.fail("a number where its neighbours are arrays", SAME_SHAPE));
+        }
+        self.rank = Some(depth);
+        self.values.push(x);
+        Ok(())
     }
 }
 
-/// The shape that the first element at every level speaks of; `fill` holds the others to it.
-fn shape_of(mut value: &Value) -> Vec<usize> {
-    let mut shape = Vec::new();
-    while let Value::Array(elements) = value {
-        shape.push(elements.len());
-        match elements.first() {
-            Some(first) => value = first,
-            None => break,
-        }
+const SAME_SHAPE: &str = "every element of an array must have the same shape";
+
+/// The whole file.
+struct Object<'a>(&'a mut Reading);
+
+impl<'de> DeserializeSeed<'de> for Object<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
     }
-    shape
 }
 
-fn fill(name: &str, value: &Value, array: &mut Array, place: &mut Vec<usize>) -> Result<(), DataError> {
-    let depth = place.len();
-    let written = || place.iter().map(|i| format!("[{}]", i + 1)).collect::<String>();
-    let elements = match value {
-        Value::Array(elements) => elements,
-        _ if depth != array.shape.len() => {
-            return Err(DataError::value(
-                name,
-                written(),
-                format!("expected an array of {}, found {}", array.shape[depth], kind(value)),
-                "every element of an array must have the same shape",
-            ));
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object of named values")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
+        let reading = self.0;
+        while let Some(name) = members.next_key::<String>()? {
+            reading.name = name;
+            reading.shape.clear();
+            reading.rank = None;
+            if reading.data.arrays.contains_key(&reading.name) {
+                return Err(reading.fail("a second value of the same name", "remove one of the two"));
+            }
+            members.next_value_seed(Element(reading))?;
+            let shape = reading.shape.iter().map(|n| n.unwrap_or(0)).collect();
+            let values = std::mem::take(&mut reading.values);
+            reading.data.arrays.insert(std::mem::take(&mut reading.name), Array { shape, values });
         }
-        Value::Null => {
-            array.values.push(f64::NAN);
-            return Ok(());
+        Ok(())
+    }
+}
+
+/// A number or an array.
+struct Element<'a>(&'a mut Reading);
+
+impl<'de> DeserializeSeed<'de> for Element<'_> {
+    type Value = ();
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Element<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a number, null or an array")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        self.0.push(f64::NAN)
+    }
+
+    fn visit_bool<E: Error>(self, yes: bool) -> Result<(), E> {
+        self.0.push(f64::from(u8::from(yes)))
+    }
+
+    fn visit_i64<E: Error>(self, x: i64) -> Result<(), E> {
+        self.0.push(x as f64)
+    }
+
+    fn visit_u64<E: Error>(self, x: u64) -> Result<(), E> {
+        self.0.push(x as f64)
+    }
+
+    fn visit_f64<E: Error>(self, x: f64) -> Result<(), E> {
+        self.0.push(x)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        let missing = matches!(text, "NA" | "NaN" | "nan");
+        let remedy =
+            if missing { "a missing value is written null" } else { "data are numbers; code text as 1, 2, …" };
+        Err(self.0.fail("text where a number is expected", remedy))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
+        Err(self.0.fail("an object where a number is expected", "give each variable a name of its own"))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        let reading = self.0;
+        let depth = reading.place.len();
+        if reading.rank.is_some_and(|rank| rank <= depth) {
+            return Err(reading.fail("an array where its neighbours are numbers", SAME_SHAPE));
         }
-        Value::Bool(yes) => {
-            array.values.push(f64::from(u8::from(*yes)));
-            return Ok(());
+        if reading.shape.len() == depth {
+            reading.shape.push(None);
         }
-        Value::Number(number) => {
-            array.values.push(number.as_f64().unwrap_or(f64::NAN));
-            return Ok(());
+        let mut count = 0;
+        reading.place.push(0);
+        while elements.next_element_seed(Element(reading))?.is_some() {
+            count += 1;
+            reading.place[depth] = count;
         }
-        Value::String(text) if text == "NA" || text == "NaN" => {
-            return Err(DataError::value(name, written(), "a missing value in quotes", "write null"));
-        }
-        Value::String(_) | Value::Object(_) => {
-            return Err(DataError::value(
-                name,
-                written(),
-                format!("expected a number, found {}", kind(value)),
-                "data are numbers; code text as 1, 2, …",
-            ));
-        }
-    };
-    match array.shape.get(depth) {
-        Some(&length) if length == elements.len() => {}
-        Some(&length) => {
-            return Err(DataError::value(
-                name,
-                written(),
-                format!("a ragged array: {} elements where its neighbours have {length}", elements.len()),
-                "fill the short ones with null",
-            ));
-        }
-        None => {
-            return Err(DataError::value(
-                name,
-                written(),
-                "an array where its neighbours are numbers",
-                "every element of an array must have the same shape",
-            ));
+        reading.place.pop();
+        match reading.shape[depth] {
+            Some(length) if length != count => {
+                let message = format!("a ragged array: {count} elements where its neighbours have {length}");
+                Err(reading.fail(message, "fill the short ones with null"))
+            }
+            _ => {
+                reading.shape[depth] = Some(count);
+                Ok(())
+            }
         }
     }
-    for (i, element) in elements.iter().enumerate() {
-        place.push(i);
-        fill(name, element, array, place)?;
-        place.pop();
-    }
-    Ok(())
 }

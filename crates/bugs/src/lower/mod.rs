@@ -4,6 +4,7 @@
 //! element knows the relation that defines it; the relations are lowered in the order of their dependence.
 
 mod array;
+mod data_block;
 mod engine;
 mod evaluate;
 mod extents;
@@ -20,13 +21,13 @@ mod unroll;
 mod usage;
 mod value;
 
-use crate::data::{Array, Data};
+use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::{Dialect, Span, ast, parse};
 use array::{ArrayState, Origin};
 use engine::{Engine, Frame, Lowered};
 use hyperprior::model::graph::Graph;
-use ir::{Block, Kind, Node};
+use ir::Node;
 use resolve::{Resolver, Symbol};
 
 /// How to compile.
@@ -67,14 +68,30 @@ pub struct Compiled {
 /// # Errors
 /// Everything that is wrong, as far as it could be found in one run, with the warnings among it.
 pub fn compile(source: &str, name: &str, data: &Data, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
+    // What is found in the order of dependence is told in the order of the source.
+    let by_place = |d: &Diagnostic| (d.span.is_none(), d.span);
+    match compile_unordered(source, name, data, options) {
+        Ok(mut compiled) => {
+            compiled.warnings.sort_by_key(by_place);
+            Ok(compiled)
+        }
+        Err(mut errors) => {
+            errors.sort_by_key(by_place);
+            Err(errors)
+        }
+    }
+}
+
+fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
     let parsed = parse(source, options.dialect);
     let mut diagnostics = parsed.diagnostics;
     if has_errors(&diagnostics) {
         return Err(diagnostics);
     }
     let program = parsed.program;
-    let mut resolver = Resolver::new(data);
-    let extended = if program.data.is_empty() { None } else { run_data_block(&program, &mut resolver, data, options) };
+    let mut resolver = Resolver::new(data, options.dialect);
+    let extended =
+        if program.data.is_empty() { None } else { Some(data_block::run(&program, &mut resolver, data, options)) };
     let block = match &extended {
         Some(Err(failures)) => {
             diagnostics.extend(failures.iter().cloned());
@@ -142,60 +159,6 @@ fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {
     engine.unrolling = false;
     engine.lower_all();
     Ok(())
-}
-
-/// The data with what the data block calculates from them.
-fn run_data_block(
-    program: &ast::Program,
-    resolver: &mut Resolver,
-    data: &Data,
-    options: &Options,
-) -> Option<Result<Data, Vec<Diagnostic>>> {
-    let block = resolver.block(&program.data);
-    for relation in &block.relations {
-        if let Kind::Law { name, .. } = &relation.kind {
-            resolver.diagnostics.push(
-                Diagnostic::error("simulation in a data block is not supported", relation.span)
-                    .label(format!("`{name}` would be drawn from"))
-                    .hint("simulate beforehand, and read the result as data"),
-            );
-        }
-    }
-    // A declaration may speak of what only the model defines; here such declarations are passed over.
-    let before = resolver.diagnostics.len();
-    let declared = declarations(program, resolver);
-    resolver.diagnostics.truncate(before);
-    if has_errors(&resolver.diagnostics) {
-        return Some(Err(Vec::new()));
-    }
-    let result = calculate(&block, &declared, resolver, data, options.dialect);
-    resolver.close_block();
-    Some(result)
-}
-
-fn calculate(
-    block: &Block,
-    declared: &[Declared],
-    resolver: &Resolver,
-    data: &Data,
-    dialect: Dialect,
-) -> Result<Data, Vec<Diagnostic>> {
-    let mut engine = Engine::new(block, arrays(&resolver.symbols, data), dialect, false);
-    let lowered = lower(&mut engine, declared);
-    if lowered.is_err() || has_errors(&engine.diagnostics) {
-        return Err(engine.diagnostics);
-    }
-    let mut extended = data.clone();
-    for array in engine.arrays.iter().filter(|array| !array.definitions.is_empty()) {
-        let number = |flat: usize| match array.values[flat] {
-            Some(e) => engine.builder.value(e).unwrap_or(f64::NAN),
-            None => array.datum(flat).unwrap_or(f64::NAN),
-        };
-        let values: Vec<f64> = (0..array.len()).map(number).collect();
-        let shape = if array.bare && values.len() == 1 { Vec::new() } else { array.extent.clone().unwrap_or_default() };
-        extended.arrays.insert(array.name.to_string(), Array { shape, values });
-    }
-    Ok(extended)
 }
 
 impl<'a> Engine<'a> {

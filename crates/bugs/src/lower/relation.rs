@@ -175,6 +175,7 @@ impl<'a> Engine<'a> {
                         .hint("write `T(,)` for truncation; for censoring write `is.censored ~ dinterval(t, cut)`");
                 return Err(self.fail("bounds", frame, diagnostic));
             }
+            RestrictionKind::Interval if self.dialect == Dialect::Jags => true,
             // With everything fixed the two differ by a constant, and truncation has the density that integrates to one.
             RestrictionKind::Interval => fixed && fixed_bounds,
         };

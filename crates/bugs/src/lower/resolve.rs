@@ -4,10 +4,10 @@ use super::ir::{Block, Kind, Node, NodeKind, Reference, Relation, Restriction, S
 use super::names;
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
-use crate::syntax::Span;
 use crate::syntax::ast::{self, Expression, ExpressionKind, Operator};
+use crate::syntax::{Dialect, Span};
 use hyperprior::model::graph::Function;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// A name of the program and what the program does with it.
 #[derive(Debug, Clone)]
@@ -29,16 +29,21 @@ pub(super) struct Resolver {
     pub symbols: Vec<Symbol>,
     pub numbers: HashMap<String, usize>,
     pub diagnostics: Vec<Diagnostic>,
+    /// Names that have been reported as undefined: once is enough.
+    undefined: HashSet<String>,
+    dialect: Dialect,
     counters: Vec<String>,
     block: Block,
 }
 
 impl Resolver {
-    pub fn new(data: &Data) -> Self {
+    pub fn new(data: &Data, dialect: Dialect) -> Self {
         let mut resolver = Self {
             symbols: Vec::new(),
             numbers: HashMap::new(),
             diagnostics: Vec::new(),
+            undefined: HashSet::new(),
+            dialect,
             counters: Vec::new(),
             block: Block::default(),
         };
@@ -185,6 +190,14 @@ impl Resolver {
             self.unknown_distribution(name);
             return None;
         };
+        if family == names::Family::Hypergeometric && self.dialect == Dialect::OpenBugs {
+            self.diagnostics.push(
+                Diagnostic::error("dhyper is not supported in the OpenBUGS dialect", name.span)
+                    .label("its parameters are others than in JAGS")
+                    .hint("use the JAGS dialect, where it is dhyper(n1, n2, m1, psi)"),
+            );
+            return None;
+        }
         if wanted.len() != relation.parameters.len() {
             let count = |n: usize| if n == 1 { "1 parameter".to_string() } else { format!("{n} parameters") };
             let message = format!(
@@ -304,6 +317,9 @@ impl Resolver {
 
     fn undefined(&mut self, variable: &ast::Variable) {
         let name = &variable.name.text;
+        if !self.undefined.insert(name.clone()) {
+            return;
+        }
         let known = self.symbols.iter().filter(|s| s.given || s.defined.is_some()).map(|s| s.name.as_str());
         let near = names::nearest(name, known.chain(self.counters.iter().map(String::as_str)));
         let hint = match near {
