@@ -35,7 +35,7 @@ pub(super) struct Relation {
 #[derive(Debug)]
 pub(super) enum Kind {
     Value { link: Option<Link>, value: Node },
-    Law { family: Family, parameters: Vec<Node>, restriction: Option<Restriction>, name: String },
+    Law { family: Family, parameters: Vec<Node>, restriction: Option<Restriction> },
 }
 
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! From the tree as it was written to one whose names are resolved, with every check that needs no data.
 
 use super::ir::{Block, Kind, Node, NodeKind, Reference, Relation, Restriction, Statement};
-use super::names;
+use super::{names, suggest};
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::ast::{self, Expression, ExpressionKind, Operator};
@@ -216,7 +216,7 @@ impl Resolver {
         }
         if let Some(at) = family.precision()
             && let ExpressionKind::Variable(variable) = &relation.parameters[at].kind
-            && names::speaks_of_spread(&variable.name.text)
+            && suggest::speaks_of_spread(&variable.name.text)
         {
             let spread = &variable.name.text;
             self.diagnostics.push(
@@ -228,12 +228,12 @@ impl Resolver {
                 .hint(format!("if `{spread}` is a standard deviation, write `pow({spread}, -2)` in its place")),
             );
         }
-        Some(Kind::Law { family, parameters: parameters?, restriction, name: name.text.clone() })
+        Some(Kind::Law { family, parameters: parameters?, restriction })
     }
 
     fn unknown_distribution(&mut self, name: &ast::Name) {
         let text = &name.text;
-        let (message, label, hint) = if let Some(way) = names::unsupported_distribution(text) {
+        let (message, label, hint) = if let Some(way) = suggest::unsupported_distribution(text) {
             (format!("the distribution `{text}` is not supported"), "cannot be used here", way.to_string())
         } else if names::function(text).is_some() {
             (
@@ -242,7 +242,7 @@ impl Resolver {
                 "define a value with `<-`".to_string(),
             )
         } else {
-            (format!("there is no distribution `{text}`"), "unknown distribution", names::distribution_hint(text))
+            (format!("there is no distribution `{text}`"), "unknown distribution", suggest::distribution_hint(text))
         };
         self.diagnostics.push(Diagnostic::error(message, name.span).label(label).hint(hint));
     }
@@ -321,7 +321,7 @@ impl Resolver {
             return;
         }
         let known = self.symbols.iter().filter(|s| s.given || s.defined.is_some()).map(|s| s.name.as_str());
-        let near = names::nearest(name, known.chain(self.counters.iter().map(String::as_str)));
+        let near = suggest::nearest(name, known.chain(self.counters.iter().map(String::as_str)));
         let hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("give `{name}` a value in the data, a value with `<-` or a distribution with `~`"),
@@ -341,7 +341,7 @@ impl Resolver {
             } else if self.numbers.contains_key(name) {
                 (format!("`{name}` is a variable, not a function"), format!("indices go into brackets: `{name}[…]`"))
             } else {
-                (format!("there is no function `{name}`"), names::function_hint(name))
+                (format!("there is no function `{name}`"), suggest::function_hint(name))
             };
             self.diagnostics.push(Diagnostic::error(message, function.span).label("not a function").hint(hint));
             return None;

@@ -1,7 +1,7 @@
 //! Names that nothing comes of: data that are never used, and draws that nothing depends on.
 
-use super::names::nearest;
 use super::resolve::Symbol;
+use super::suggest::nearest;
 use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
 

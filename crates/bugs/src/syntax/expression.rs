@@ -4,8 +4,8 @@
 //! the right). In the OpenBUGS dialect `:` is looser than `+ -`.
 
 use super::ast::{Expression, ExpressionKind, Operator, Variable};
+use super::cursor::{Parser, Read};
 use super::lexer::TokenKind;
-use super::parser::{Parser, Read};
 use super::{Dialect, Span};
 use crate::diagnostic::Diagnostic;
 

@@ -1,9 +1,11 @@
 //! From text to tree: the lexer, the parser, and the tree itself.
 
 pub mod ast;
+mod cursor;
 mod expression;
 mod lexer;
 mod parser;
+mod relation;
 mod span;
 
 pub use parser::{Parsed, parse};
