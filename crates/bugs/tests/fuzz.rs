@@ -3,6 +3,7 @@
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Array, Data, Dialect, Options, compile, parse, render};
 use proptest::prelude::*;
+use proptest::test_runner::RngSeed;
 
 /// Models that compile with [`data`], and that between them use every part of the language.
 const MODELS: [&str; 6] = [
@@ -46,13 +47,46 @@ fn data() -> Data {
         .with("R", Array { shape: vec![2, 2], values: vec![1.0, 0.0, 0.0, 1.0] })
 }
 
+/// Arrays of any small shape with values that are likely to be refused.
+fn any_array() -> impl Strategy<Value = Array> {
+    let value = prop::sample::select(vec![
+        0.0,
+        1.0,
+        2.0,
+        3.0,
+        0.5,
+        -1.0,
+        -0.0,
+        1e300,
+        -1e300,
+        1e-300,
+        1e15,
+        4_294_967_296.0,
+        f64::NAN,
+        2.5,
+        7.0,
+    ]);
+    (prop::collection::vec(0..4_usize, 0..4), prop::collection::vec(value, 64)).prop_map(|(shape, mut values)| {
+        values.truncate(shape.iter().product());
+        Array { shape, values }
+    })
+}
+
 /// Parses, compiles and draws what is wrong.
 fn whole_way(source: &str) {
+    whole_way_with(source, &data());
+}
+
+fn whole_way_with(source: &str, data: &Data) {
     for dialect in [Dialect::Jags, Dialect::OpenBugs] {
         let parsed = parse(source, dialect);
         render(&parsed.diagnostics, "model", source, false);
-        let found = match compile(source, "model", &data(), &Options { dialect, init: None }) {
-            Ok(compiled) => compiled.warnings,
+        let found = match compile(source, "model", data, &Options { dialect, init: Some(data.clone()) }) {
+            Ok(compiled) => {
+                // Whether the data are possible is for the model to say; it must not panic either.
+                let _ = compiled.graph.model();
+                compiled.warnings
+            }
             Err(errors) => {
                 assert!(!errors.is_empty(), "an error without a word: {source}");
                 errors
@@ -153,7 +187,7 @@ fn every_beginning_of_a_text() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 400, rng_seed: RngSeed::Fixed(8), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_text(text in "\\PC{0,80}") {
@@ -176,6 +210,15 @@ proptest! {
     #[test]
     fn a_changed_model(source in prop::sample::select(MODELS.to_vec()).prop_flat_map(mutated)) {
         whole_way(&source);
+    }
+
+    #[test]
+    fn a_model_with_any_data(
+        source in prop::sample::select(MODELS.to_vec()),
+        changes in prop::collection::vec((prop::sample::select(vec!["N", "K", "x", "y", "cens", "ones", "zero", "zero2", "R", "b"]), any_array()), 1..4),
+    ) {
+        let changed = changes.into_iter().fold(data(), |data, (name, array)| data.with(name, array));
+        whole_way_with(source, &changed);
     }
 
     #[test]
