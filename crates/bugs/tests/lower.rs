@@ -106,6 +106,7 @@ fn order() {
     assert_value("sort(a[])", &[-0.4, 0.7, 1.5]);
     assert_value("rank(a[])", &[2.0, 1.0, 3.0]);
     assert_value("order(a[])", &[2.0, 1.0, 3.0]);
+    assert_value("rank(a[], 3) + ranked(a[], 1)", &[2.6]);
     assert_value("a[1] * sort(d)", &[0.7, 1.4, 2.1]);
     assert_value("a[1] * rank(d)", &[2.1, 0.7, 1.4]);
     assert_value("a[1] * order(d)", &[1.4, 2.1, 0.7]);

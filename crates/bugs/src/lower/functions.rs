@@ -47,7 +47,15 @@ impl Engine<'_> {
             Builtin::Combine => return Ok(Value::vector(flatten(values))),
             Builtin::Repeat => return self.repeat(&values, span, frame),
             Builtin::Sort => return self.sort(values.swap_remove(0).into_elements(), span, frame),
-            Builtin::Rank => return self.rank(values[0].elements(), span, frame),
+            Builtin::Rank if values.len() == 1 => return self.rank(values[0].elements(), span, frame),
+            Builtin::Rank => {
+                let ranks = self.rank(values[0].elements(), span, frame)?;
+                self.pick(&ranks, &values[1], span, frame)?
+            }
+            Builtin::Ranked => {
+                let sorted = self.sort(values[0].elements().to_vec(), span, frame)?;
+                self.pick(&sorted, &values[1], span, frame)?
+            }
             Builtin::Order => return self.order(values[0].elements(), span, frame),
             Builtin::Interpolate => self.interpolate(&values, span, frame)?,
             Builtin::NormalProbability => return self.normal_probability(&values, span, frame),
@@ -186,6 +194,20 @@ impl Engine<'_> {
         let diagnostic = Diagnostic::error(format!("{name} of {count} random numbers"), span)
             .label(format!("at most {SORTED} are supported"));
         Err(self.fail("large", frame, diagnostic))
+    }
+
+    /// The element at a place that is known.
+    fn pick(&mut self, from: &Value, place: &Value, span: Span, frame: &Frame) -> Lowered<Expr> {
+        let place = match self.constants(place.elements()).as_deref() {
+            Some([x]) if x.fract() == 0.0 && (1.0..=from.elements().len() as f64).contains(x) => Some(*x as usize),
+            _ => None,
+        };
+        place.map(|place| from.elements()[place - 1]).ok_or_else(|| {
+            let count = from.elements().len();
+            let diagnostic = Diagnostic::error(format!("the second argument must be a number from 1 to {count}"), span)
+                .label("a vector, and a place in it that is known");
+            self.fail("shapes", frame, diagnostic)
+        })
     }
 
     /// Sorting by neighbours: n rounds of comparisons, every one a minimum and a maximum.

@@ -21,6 +21,7 @@ pub(super) enum Builtin {
     Dimension,
     Sort,
     Rank,
+    Ranked,
     Order,
     Combine,
     Repeat,
@@ -170,7 +171,9 @@ pub(super) fn function(name: &str) -> Option<(Builtin, usize, usize)> {
         "length" => (Builtin::Length, 1, 1),
         "dim" => (Builtin::Dimension, 1, 1),
         "sort" => (Builtin::Sort, 1, 1),
-        "rank" => (Builtin::Rank, 1, 1),
+        // OpenBUGS asks for the rank of one element, and for the element of one rank.
+        "rank" => (Builtin::Rank, 1, 2),
+        "ranked" => (Builtin::Ranked, 2, 2),
         "order" => (Builtin::Order, 1, 1),
         "c" => (Builtin::Combine, 1, usize::MAX),
         "rep" => (Builtin::Repeat, 2, 2),

@@ -33,6 +33,7 @@ impl<'a> Engine<'a> {
             }
             NodeKind::Call { function, arguments } => match function {
                 Builtin::Elementwise(_) | Builtin::NormalProbability => self.common_shape(arguments.iter(), frame),
+                Builtin::Rank if arguments.len() == 2 => Some(Vec::new()),
                 Builtin::Sort | Builtin::Rank | Builtin::Order | Builtin::Inverse => {
                     self.shape_of(&arguments[0], frame)
                 }

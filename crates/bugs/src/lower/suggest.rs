@@ -89,7 +89,8 @@ pub(super) fn unsupported_distribution(name: &str) -> Option<&'static str> {
     Some(match name {
         "dsum" | "dround" => "observe a sum through a distribution of its own, such as dpois or dnorm of the sum",
         "dnormmix" => "draw the component with `z ~ dcat(p[])`, and write `y ~ dnorm(mu[z], tau[z])`",
-        "dnchisqr" | "dnt" | "dloglik" | "dgev" | "dgpar" => "express it through the distributions of the manual",
+        "dloglik" => "use zeros: `zero ~ dpois(C - loglik)`, with zero = 0 in the data and C larger than any loglik",
+        "dnchisqr" | "dnt" | "dgev" | "dgpar" => "state it through a distribution that is supported",
         "dscaled.gamma" | "dscaled.wishart" => "put the prior on the standard deviation: `sigma ~ dt(0, 1, 4) T(0,)`",
         "car.normal" | "car.proper" | "car.l1" | "mv.car" => "write the precision matrix out and use dmnorm",
         "dorder.logit" | "dordered.logit" | "dordered.probit" => "write the cumulative probabilities out and use dcat",
@@ -149,7 +150,7 @@ pub(super) fn function_hint(name: &str) -> String {
     let meant = match name {
         "ln" => "log(x)",
         "power" => "pow(x, y)",
-        "inv.logit" | "invlogit" | "inv_logit" | "expit" | "plogis" | "sigmoid" => "ilogit(x)",
+        "inv.logit" | "invlogit" | "inv_logit" | "expit" | "plogis" | "sigmoid" | "logistic" => "ilogit(x)",
         "Phi" => "phi(x)",
         "qnorm" => "probit(p)",
         "if.else" | "if_else" | "iif" => "ifelse(condition, yes, no)",
@@ -168,7 +169,6 @@ pub(super) fn function_hint(name: &str) -> String {
         "std" | "stdev" => "sd(x[])",
         "cut" => return "there is no `cut`: it is not part of a joint distribution".into(),
         "seq" => return "write the integers as a range, `1:n`".into(),
-        "ranked" => return "write `sort(x[])`, and take the element that is wanted".into(),
         _ => {
             return match nearest(name, FUNCTIONS.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
