@@ -89,6 +89,7 @@ fn whole_way_with(source: &str, data: &Data) {
             }
             Err(errors) => {
                 assert!(!errors.is_empty(), "an error without a word: {source}");
+                assert!(!errors.iter().any(|e| e.message.contains("the reason was lost")), "a lost reason: {source}");
                 errors
             }
         };

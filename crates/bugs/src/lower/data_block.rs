@@ -4,7 +4,7 @@
 use super::engine::Engine;
 use super::ir::{Block, Kind};
 use super::resolve::Resolver;
-use super::{Declared, Options, arrays, declarations, has_errors, lower};
+use super::{Declared, Options, arrays, declarations, has_errors, lower, with_a_word};
 use crate::data::{Array, Data};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::{Dialect, ast};
@@ -45,7 +45,7 @@ fn calculate(
     let mut engine = Engine::new(block, arrays(&resolver.symbols, data), dialect, true);
     let lowered = lower(&mut engine, declared);
     if lowered.is_err() || has_errors(&engine.diagnostics) {
-        return Err(engine.diagnostics);
+        return Err(with_a_word(engine.diagnostics));
     }
     let drawn = match block.relations.iter().find(|r| matches!(r.kind, Kind::Law { .. })) {
         None => HashMap::new(),

@@ -184,7 +184,9 @@ impl<'a> Engine<'a> {
                 match found {
                     Some(shape) if self.arrays[relation.target.array].extent.is_none() => {
                         let extent = if shape.is_empty() { vec![1] } else { shape };
+                        self.quiet = false;
                         self.set_extent(relation.target.array, extent, Origin::LeftSides)?;
+                        self.quiet = true;
                     }
                     Some(_) => {}
                     None => still.push(number),

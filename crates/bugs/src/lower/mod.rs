@@ -27,7 +27,7 @@ use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::{Dialect, Span, ast, parse};
 use array::{ArrayState, Origin};
-use engine::{Engine, Frame, Lowered};
+use engine::{Engine, Frame, Lowered, State};
 use hyperprior::model::graph::Graph;
 use ir::Node;
 use resolve::{Resolver, Symbol};
@@ -112,7 +112,7 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
     let lowered = lower(&mut engine, &declared);
     diagnostics.append(&mut engine.diagnostics);
     if lowered.is_err() || has_errors(&diagnostics) {
-        return Err(diagnostics);
+        return Err(with_a_word(diagnostics));
     }
     if let Some(init) = &options.init {
         diagnostics.extend(engine.set_starts(init));
@@ -129,6 +129,15 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
             Err(diagnostics)
         }
     }
+}
+
+/// Diagnostics of a program that cannot be lowered, which must not go without a reason.
+fn with_a_word(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+    if !has_errors(&diagnostics) {
+        let message = "this program cannot be compiled, and the reason was lost: that is a fault of the compiler";
+        diagnostics.push(Diagnostic::new(Severity::Error, message, None).hint("please report the program"));
+    }
+    diagnostics
 }
 
 fn has_errors(diagnostics: &[Diagnostic]) -> bool {
@@ -160,7 +169,8 @@ fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {
     engine.record()?;
     engine.unrolling = false;
     engine.lower_all();
-    Ok(())
+    // A model with a relation left out would be another model.
+    if engine.states.iter().all(|state| *state == State::Done) { Ok(()) } else { Err(engine::Failed) }
 }
 
 impl<'a> Engine<'a> {
