@@ -1,7 +1,7 @@
 //! Which approximation: the methods by name, and the variational model that each is for a model's latents.
 
 use crate::error::{Error, Result};
-use crate::likelihood::{Factor, MeanField};
+use crate::likelihood::{Factor, Likelihood, MeanField};
 use crate::model::{Latents, Support};
 use crate::prior::{Bend, Copula, CouplingFlow, Covariance, Gaussian, Mixture, Prior, SinhArcsinh};
 use crate::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
@@ -104,6 +104,24 @@ const TABLE_MAX: f64 = 512.0;
 const BINS: usize = 8;
 const HIDDEN: usize = 16;
 
+/// More parameters than this get independent Gaussians: in the posterior's own units little dependence is left.
+const FULL_MAX: usize = 300;
+/// More parameters than this get a learned r.
+const LAPLACE_MAX: usize = 16;
+
+fn covariance(lambda_len: usize) -> Covariance {
+    if lambda_len <= FULL_MAX { Covariance::Full } else { Covariance::Diagonal }
+}
+
+/// How many Gaussians a hierarchical model's prior has: every one costs an evaluation of the model.
+fn hvm_components(lambda_len: usize) -> usize {
+    match lambda_len {
+        0..=16 => 8,
+        17..=64 => 4,
+        _ => 2,
+    }
+}
+
 /// The factor of a discrete latent.
 fn discrete(support: Support) -> Result<Box<dyn Family>> {
     let bad = |reason: String| Error::BadPart { part: "the mean-field likelihood".to_owned(), reason };
@@ -140,28 +158,27 @@ impl Method {
         if latents.is_empty() {
             return Err(Error::EmptyModel);
         }
-        if self == Self::MeanField {
+        let has_discrete = (0..latents.len()).any(|i| latents.support(i).is_discrete());
+        if self == Self::MeanField && has_discrete {
             return Ok(Variational::mean_field(likelihood(latents, true)?));
         }
         let likelihood = likelihood(latents, false)?;
-        let n = crate::likelihood::Likelihood::lambda_len(&likelihood);
+        let n = likelihood.lambda_len();
         let prior: Box<dyn Prior> = match self {
-            Self::Mixture(k) => Box::new(Mixture::new(n, k, Covariance::Full)?),
-            Self::Hvm => Box::new(Mixture::new(n, 4, Covariance::Full)?),
+            Self::Mixture(k) => Box::new(Mixture::new(n, k, covariance(n))?),
+            Self::Hvm => Box::new(Mixture::new(n, hvm_components(n), covariance(n))?),
             Self::Flow(layers) => Box::new(CouplingFlow::new(n, layers, HIDDEN, Bend::Spline { bins: BINS })?),
             Self::Copula(rank) => Box::new(Copula::of(SinhArcsinh, n, rank.min(n))?),
-            _ => Box::new(Gaussian::new(n, Covariance::Full)?),
+            Self::MeanField => Box::new(Gaussian::new(n, Covariance::Diagonal)?),
+            _ => Box::new(Gaussian::new(n, covariance(n))?),
         };
-        let supports: Vec<Support> =
-            (0..latents.len()).map(|i| latents.support(i)).filter(Support::is_discrete).collect();
-        let recursive: Box<dyn Recursive> = if supports.is_empty() {
+        let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
+        // Mode and curvature are exact enough where a latent has one parameter and there are few; else r is learned.
+        let is_small = n <= LAPLACE_MAX && discrete.iter().all(|i| likelihood.lambda_range(*i).len() == 1);
+        let recursive: Box<dyn Recursive> = if discrete.is_empty() {
             Box::new(SameAsPrior)
-        } else if supports.iter().all(|s| *s == Support::BINARY)
-            && std::env::var("EP").is_ok()
-            && !matches!(self, Self::Flow(_) | Self::Copula(_))
-        {
-            let fit = GaussianFit::ExpectationPropagation;
-            Box::new(MixtureGaussian::new(&likelihood, &*prior, fit, Space::Noise)?)
+        } else if is_small && prior.gaussians().is_some() {
+            Box::new(MixtureGaussian::new(&likelihood, &*prior, GaussianFit::Laplace, Space::Noise)?)
         } else {
             Box::new(InverseFlow::factorised(&likelihood, prior.components_len(), Space::Noise))
         };

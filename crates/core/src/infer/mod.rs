@@ -10,6 +10,6 @@ mod whitened;
 pub use approximation::{Method, MethodError};
 pub use moves::{Moved, moves};
 pub use run::{Correct, InferSettings, Inferred, infer};
-pub use search::{Found, Searched, search};
+pub use search::{Found, Searched, Starts, search};
 pub use smooth::{Tail, smooth};
 pub use whitened::{Units, Whitened};

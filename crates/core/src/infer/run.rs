@@ -3,14 +3,15 @@
 
 use super::approximation::Method;
 use super::moves::{Moved, moves};
-use super::search::{Found, Searched, search};
+use super::search::{Found, Searched, Starts, search};
 use super::smooth::{Tail, smooth};
 use super::whitened::{Units, Whitened};
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
 use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings, cluster, fit_from};
 use crate::gradient::{GradientSettings, Pass};
-use crate::model::Model;
+use crate::likelihood::Likelihood;
+use crate::model::{Model, Support};
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
@@ -34,6 +35,8 @@ pub struct InferSettings {
     pub steps: Option<u64>,
     /// What is done to the draws of the approximation.
     pub correct: Correct,
+    /// How often each draw moves; as often as the model's size allows, where nothing is said.
+    pub rounds: Option<usize>,
 }
 
 /// What is done to draws of an approximation to bring them nearer to the posterior.
@@ -51,7 +54,7 @@ pub enum Correct {
 
 impl Default for InferSettings {
     fn default() -> Self {
-        Self { method: Method::Auto, seed: 1, draws: 4000, steps: None, correct: Correct::default() }
+        Self { method: Method::Auto, seed: 1, draws: 4000, steps: None, correct: Correct::default(), rounds: None }
     }
 }
 
@@ -77,22 +80,50 @@ pub struct Inferred {
 /// Chains that say where components start, and how long they run.
 const CHAINS: usize = 128;
 const CHAIN_ROUNDS: usize = 30;
-/// How many moves each draw makes.
-const ROUNDS: usize = 30;
+/// How far the parameters of discrete latents are spread at the start, and those of tables.
+const SPREAD: f64 = 0.2;
+const NARROW: f64 = 0.05;
+/// Models that cost more than this get fewer draws a step.
+const HEAVY: usize = 50_000;
+/// Starts that are tried.
+const TRIES: u64 = 2;
+/// How often each draw moves at least and at most, and the work that all the moves together may take.
+const ROUNDS: std::ops::RangeInclusive<usize> = 20..=200;
+const WORK: f64 = 6e9;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
+/// Draws that are weighed for each one that is kept.
+const OVERSAMPLED: usize = 4;
 /// Draws per block when the posterior is drawn.
 const BLOCK: usize = 64;
 /// Streams of draws are apart from all others.
 const DRAW_STEP: u64 = u64::MAX - 5;
 
-/// Finds an approximation of a model's posterior and draws from it. `start` holds the values that some latents are to start from.
+/// Finds an approximation of a model's posterior and draws from it.
+///
+/// ```
+/// use hyperprior::fit::Quiet;
+/// use hyperprior::infer::{InferSettings, Starts, infer};
+/// use hyperprior::model::graph::{GraphBuilder, Law};
+///
+/// // Seven heads in ten throws of a coin.
+/// let mut g = GraphBuilder::new();
+/// let (one, ten) = (g.constant(1.0), g.constant(10.0));
+/// let bias = g.stochastic("bias", Law::Beta { a: one, b: one }, None, None)?;
+/// g.stochastic("heads", Law::Binomial { p: bias, n: ten }, None, Some(7.0))?;
+/// let model = g.build()?.model()?;
+/// let found = infer(&model, &Starts::of(&model, 1)?, &InferSettings::default(), &mut Quiet)?;
+/// let draws = model.complete(&found.z, &model.quantities(), 1)?;
+/// let mean = draws.column(0).iter().sum::<f64>() / 4000.0;
+/// assert!((mean - 8.0 / 12.0).abs() < 0.01);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 ///
 /// # Errors
 /// What the model, the search and the fit say.
 pub fn infer(
     model: &dyn Model,
-    start: Option<&[Option<f64>]>,
+    starts: &Starts,
     settings: &InferSettings,
     observer: &mut dyn Observer,
 ) -> Result<Inferred> {
@@ -100,7 +131,7 @@ pub fn infer(
     if latents.is_empty() {
         return Err(Error::EmptyModel);
     }
-    let Searched { found, ends } = search(model, start, settings.seed)?;
+    let Searched { found, ends } = search(model, starts, settings.seed)?;
     let best = &found[0];
     let own = |found: &Found| -> Vec<f64> {
         (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| found.z[i]).collect()
@@ -113,7 +144,8 @@ pub fn infer(
     let gaussian = Method::FullRank.variational(latents)?;
     let modes = found.len().min(MODES_MAX);
     let method = match settings.method {
-        Method::Auto if modes > 1 => Method::Mixture(modes),
+        // More components than modes: what one Gaussian gets wrong about a mode, two get less wrong.
+        Method::Auto if modes > 1 => Method::Mixture((2 * modes).clamp(4, MODES_MAX)),
         Method::Auto | Method::Hvm => Method::FullRank,
         other => other,
     };
@@ -224,17 +256,48 @@ fn mixed(
     let q = method.variational(near.latents())?;
     let mut chains = repeated(&near.whiten(ends), CHAINS);
     moves(near, &mut chains, CHAIN_ROUNDS, settings.seed)?;
-    let tries = if q.prior().components_len() > 1 { 3 } else { 2 };
-    let starts: Vec<Start> =
-        (0..tries).map(|t| cluster(&chains, &q, 0.3, &mut stream(settings.seed, DRAW_STEP, u64::MAX - 1, t))).collect();
+    let starts: Vec<Start> = (0..TRIES)
+        .map(|t| {
+            let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX - 1, t);
+            let mut start = cluster(&chains, &q, SPREAD, &mut rng);
+            share_tables(&mut start, &chains, q.likelihood());
+            start
+        })
+        .collect();
+    let draws = if near.work() > HEAVY { 8 } else { 16 };
     let fit_settings = FitSettings {
         seed: settings.seed,
-        steps: settings.steps.unwrap_or(2000),
-        start: StartSettings { tries: starts.len(), ..StartSettings::default() },
+        steps: settings.steps.unwrap_or(1500),
+        gradient: GradientSettings { draws, ..GradientSettings::default() },
+        start: StartSettings { tries: starts.len(), steps: 200, ..StartSettings::default() },
         ..FitSettings::default()
     };
     let fitted = fit_from(near, &q, &fit_settings, &starts, observer)?;
     finish(near, &q, fitted, method, settings)
+}
+
+/// Latents with a table of their own start with the chains' frequencies, in every component: a chain that happens to be at one
+/// value says little about where a component's table should be.
+fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) {
+    for i in 0..likelihood.latents_len() {
+        let range = likelihood.lambda_range(i);
+        let Support::Integers { lower: 0.0, upper } = likelihood.support(i) else { continue };
+        // A table's parameters are the logits of all values but the first.
+        if range.len() < 2 || range.len() != upper as usize {
+            continue;
+        }
+        let mut counts = vec![0.5_f64; range.len() + 1];
+        for z in chains.column(i) {
+            counts[*z as usize] += 1.0;
+        }
+        for (location, scale) in start.locations.iter_mut().zip(&mut start.scales) {
+            for (v, at) in range.clone().enumerate() {
+                location[at] = (counts[v + 1] / counts[0]).ln();
+                scale[at] = NARROW;
+            }
+        }
+        start.covariances.fill(None);
+    }
 }
 
 /// As many draws as wanted, the given ones over and over.
@@ -256,19 +319,16 @@ fn finish(
     settings: &InferSettings,
 ) -> Result<Inferred> {
     let bounds = fitted.bounds(near, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
-    let (mut u, mut log_weights) = draw(near, q, &fitted, settings.draws, settings.seed)?;
+    // The shares of far-apart modes come from the weights alone, so that there are more draws to weigh than to keep.
+    let (drawn, mut log_weights) = draw(near, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
     let tail = smooth(&mut log_weights);
-    if settings.correct != Correct::Nothing {
-        u = resampled(&u, &log_weights);
-    }
+    let mut u = match settings.correct {
+        Correct::Nothing => thinned(&drawn, settings.draws),
+        Correct::Weights | Correct::Moves => resampled(&drawn, &log_weights, settings.draws),
+    };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        moved = Some(moves(
-            near,
-            &mut u,
-            std::env::var("ROUNDS").map_or(ROUNDS, |r| r.parse().unwrap_or(ROUNDS)),
-            settings.seed,
-        )?);
+        moved = Some(moves(near, &mut u, rounds(near, settings), settings.seed)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);
@@ -276,14 +336,31 @@ fn finish(
     Ok(Inferred { z, moved, tail, bounds, method, parts, fitted })
 }
 
+/// How often draws are moved: more often where it costs little.
+fn rounds(model: &dyn Model, settings: &InferSettings) -> usize {
+    // A Hamiltonian move takes some four gradients, each about three evaluations' worth.
+    let each = 12.0 * model.work() as f64 * settings.draws as f64;
+    settings.rounds.unwrap_or(((WORK / each) as usize).clamp(*ROUNDS.start(), *ROUNDS.end()))
+}
+
+/// Every so many-th draw.
+fn thinned(u: &Batch, len: usize) -> Batch {
+    let mut out = Batch::zeros(u.columns_len(), len);
+    for i in 0..u.columns_len() {
+        for to in 0..len {
+            out.set(i, to, u.get(i, to * u.draws_len() / len));
+        }
+    }
+    out
+}
+
 /// Systematic resampling with a fixed offset: each draw as often as its weight says, to within one.
-fn resampled(u: &Batch, log_weights: &[f64]) -> Batch {
-    let n = u.draws_len();
-    let mut out = Batch::zeros(u.columns_len(), n);
+fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
+    let mut out = Batch::zeros(u.columns_len(), len);
     let (mut s, mut reached) = (0, log_weights[0].exp());
-    for to in 0..n {
-        let goal = (to as f64 + 0.5) / n as f64;
-        while reached < goal && s + 1 < n {
+    for to in 0..len {
+        let goal = (to as f64 + 0.5) / len as f64;
+        while reached < goal && s + 1 < u.draws_len() {
             s += 1;
             reached += log_weights[s].exp();
         }

@@ -7,6 +7,7 @@
 use super::moves::sweep;
 use super::whitened::Units;
 use crate::error::{Error, Result};
+use crate::model::graph::GraphModel;
 use crate::model::{Gradient, Model, Support, describe};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, lower_multiply, packed};
@@ -23,8 +24,8 @@ const STEPS: usize = 400;
 const STOPS: usize = 8;
 /// Ascents whose points along the way are looked at.
 const BEST: usize = 3;
-/// Ascents whose ends are looked at.
-const ENDS: usize = 16;
+/// The most Gaussians that are looked at.
+const LOOKED_AT: usize = 40;
 /// Gaussians whose bounds are so far below the best have too little of the posterior to matter.
 const WORSE: f64 = 8.0;
 /// Gaussians nearer to a better one than this many of its standard deviations are the same.
@@ -33,6 +34,8 @@ const NEAR: f64 = 2.0;
 const DRAWS: usize = 128;
 /// More continuous latents than this get a diagonal.
 const FULL_MAX: usize = 300;
+/// Draws of the latents' laws that ascents may start from.
+const POINTS: usize = 64;
 /// How often an impossible start is drawn nearer to zero.
 const SHRINKS: usize = 40;
 /// Sweeps over the discrete latents happen every so many steps.
@@ -60,11 +63,30 @@ pub struct Searched {
     pub ends: Batch,
 }
 
-/// Looks for the posterior. `start` holds the values that some latents are to start from.
+/// Where a search starts.
+#[derive(Clone, Debug, Default)]
+pub struct Starts {
+    /// The values that some latents are to start from.
+    pub given: Option<Vec<Option<f64>>>,
+    /// Points to start some ascents from, such as draws of the latents' own laws.
+    pub points: Option<Batch>,
+}
+
+impl Starts {
+    /// For a factor graph: the starting values given with it, and draws from its latents' laws.
+    ///
+    /// # Errors
+    /// A starting value outside its latent's support.
+    pub fn of(model: &GraphModel, seed: u64) -> Result<Self> {
+        Ok(Self { given: model.start()?, points: Some(model.prior_points(POINTS, seed)) })
+    }
+}
+
+/// Looks for the posterior.
 ///
 /// # Errors
 /// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
-pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Result<Searched> {
+pub fn search(model: &dyn Model, starts: &Starts, seed: u64) -> Result<Searched> {
     let Some(gradient) = model.gradient() else {
         return Err(Error::Model("a search needs the model's gradient".to_owned()));
     };
@@ -72,7 +94,7 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
     let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
     let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
     let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, SEARCH_STEP, 0, s as u64)).collect();
-    let mut z = scatter(model, start, &mut streams)?;
+    let mut z = scatter(model, starts, &mut streams)?;
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
     let mut ascent = Ascent::new(continuous.clone());
     let mut stops: Vec<Batch> = Vec::new();
@@ -98,14 +120,20 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
             ends.set(i, to, z.get(i, *s));
         }
     }
-    let mut found = Vec::new();
-    for (rank, s) in order.into_iter().take(ENDS).enumerate() {
+    let mut found: Vec<Found> = Vec::new();
+    for (rank, s) in order.into_iter().enumerate() {
+        let at = |stop: &Batch| -> Vec<f64> { (0..latents.len()).map(|i| stop.get(i, s)).collect() };
+        let end = at(&z);
+        // Most ascents end where others did.
+        if rank >= BEST && found.iter().any(|other| distance(other, &end, &continuous) <= NEAR) {
+            continue;
+        }
         let along = if rank < BEST { 0 } else { stops.len() - 1 };
         for stop in &stops[along..] {
-            let point: Vec<f64> = (0..latents.len()).map(|i| stop.get(i, s)).collect();
-            if let Some(one) = gaussian(model, gradient, &continuous, point, seed)? {
-                found.push(one);
-            }
+            found.extend(gaussian(model, gradient, &continuous, at(stop), seed)?);
+        }
+        if found.len() >= LOOKED_AT {
+            break;
         }
     }
     if found.is_empty() {
@@ -116,7 +144,7 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
     let mut apart: Vec<Found> = Vec::new();
     for one in found {
         let worse = apart.first().is_some_and(|best| one.elbo < best.elbo - WORSE);
-        if !worse && apart.iter().all(|other| distance(other, &one, &continuous) > NEAR) {
+        if !worse && apart.iter().all(|other| distance(other, &one.z, &continuous) > NEAR) {
             apart.push(one);
         }
     }
@@ -124,9 +152,9 @@ pub fn search(model: &dyn Model, start: Option<&[Option<f64>]>, seed: u64) -> Re
 }
 
 /// How far a place is from another's, in that one's standard deviations and per latent.
-fn distance(from: &Found, to: &Found, continuous: &[usize]) -> f64 {
+fn distance(from: &Found, to: &[f64], continuous: &[usize]) -> f64 {
     let n = continuous.len();
-    let mut x: Vec<f64> = continuous.iter().map(|i| to.z[*i] - from.z[*i]).collect();
+    let mut x: Vec<f64> = continuous.iter().map(|i| to[*i] - from.z[*i]).collect();
     match &from.units {
         Units::Full(l) => {
             for i in 0..n {
@@ -140,21 +168,28 @@ fn distance(from: &Found, to: &Found, continuous: &[usize]) -> f64 {
 }
 
 /// Starts with a finite density, where there are any.
-fn scatter(model: &dyn Model, start: Option<&[Option<f64>]>, streams: &mut [Stream]) -> Result<Batch> {
+fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]) -> Result<Batch> {
     let latents = model.latents();
     let mut z = Batch::zeros(latents.len(), ASCENTS);
     let mut log_p = vec![f64::NAN; ASCENTS];
     for round in 0..SHRINKS {
         for (s, rng) in streams.iter_mut().enumerate().filter(|(s, _)| !log_p[*s].is_finite()) {
             // Wide in some ascents, narrow in others, and ever nearer to zero.
-            let width = [0.1, 0.5, 1.0, 2.0][s % 4] * 0.8_f64.powi(round as i32);
+            let width = [0.1, 0.5, 1.0, 2.0][s / 2 % 4] * 0.8_f64.powi(round as i32);
             for i in 0..latents.len() {
-                let given = start.and_then(|start| start[i]);
+                let given = starts.given.as_ref().and_then(|given| given[i]);
+                let point = match &starts.points {
+                    Some(points) if s % 2 == 1 && round < points.draws_len() => {
+                        Some(points.get(i, (s / 2 + round * ASCENTS / 2) % points.draws_len()))
+                    }
+                    _ => None,
+                };
                 let normal: f64 = StandardNormal.sample(rng);
                 let uniform: f64 = rng.random();
                 let x = match (given, latents.support(i)) {
                     (Some(x), support) if support.is_discrete() => x,
                     (Some(x), _) => x + 0.05 * width * normal,
+                    (None, _) if point.is_some() => point.unwrap_or(0.0),
                     (None, Support::Integers { lower, upper }) => {
                         lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower)
                     }

@@ -157,6 +157,11 @@ impl<M: Model + ?Sized> Model for Whitened<'_, M> {
     fn gradient(&self) -> Option<&dyn Gradient> {
         self.model.gradient().map(|_| self as &dyn Gradient)
     }
+
+    fn work(&self) -> usize {
+        let n = self.continuous.len();
+        self.model.work() + if matches!(self.units, Units::Full(_)) { n * n } else { 2 * n }
+    }
 }
 
 impl<M: Model + ?Sized> Locals for Whitened<'_, M> {

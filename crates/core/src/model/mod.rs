@@ -68,6 +68,12 @@ pub trait Model: Send + Sync {
     fn gradient(&self) -> Option<&dyn Gradient> {
         None
     }
+
+    /// About how many additions the log joint of one draw costs, together with the conditionals of every discrete latent: a guide
+    /// for how often it can be asked for.
+    fn work(&self) -> usize {
+        1000
+    }
 }
 
 /// log p_i: the terms of the log joint that contain latent i (its Markov blanket's factors).

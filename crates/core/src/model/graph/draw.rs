@@ -140,7 +140,7 @@ impl GraphModel {
         pooled.tape.forward(&mut workspace);
         let mut end: usize = stages.iter().map(|s| s.table.len()).sum();
         let mut weights = Vec::new();
-        for stage in stages.iter().rev() {
+        for (number, stage) in stages.iter().enumerate().rev() {
             end -= stage.table.len();
             let mut values = Vec::with_capacity(streams.len());
             for (s, rng) in streams.iter_mut().enumerate() {
@@ -151,7 +151,10 @@ impl GraphModel {
                 let start = end + row * stage.values_len;
                 weights.clear();
                 weights.extend((0..stage.values_len).map(|v| pooled.tape.output(start + v, &workspace)[s]));
-                values.push(stage.low + draw_log_weights(&mut weights, rng) as f64);
+                // Each draw has its own stratum of the latent's uniform, so that values come up as often as their probabilities say.
+                let stratum = shuffled((first + s) as u64, z.draws_len() as u64, number as u64);
+                let uniform = (stratum as f64 + rng.random::<f64>()) / z.draws_len() as f64;
+                values.push(stage.low + draw_log_weights(&mut weights, uniform) as f64);
             }
             drawn[stage.latent as usize] = values;
         }
@@ -198,29 +201,68 @@ impl GraphModel {
         if self.graph.leaves.iter().all(|leaf| leaf.start.is_none()) {
             return Ok(None);
         }
+        let (point, failure) = self.raw_point(&|leaf| self.graph.leaves[leaf].start);
+        match failure {
+            Some(error) => Err(Error::Graph(error)),
+            None => Ok(Some(point)),
+        }
+    }
+
+    /// Draws from the latents' laws, whatever was observed, as points of the model's latents (a column each); what cannot be drawn
+    /// or does not fit the observations is 0.
+    pub fn prior_points(&self, len: usize, seed: u64) -> Batch {
+        let parents: Vec<Expr> = self.graph.random.iter().flat_map(|node| node.parents()).collect();
+        let all: Vec<Expr> = parents.into_iter().chain(self.graph.leaves.iter().map(|leaf| leaf.expr)).collect();
+        let mut interpreter = Interpreter::new(&self.graph.arena, &all);
+        let mut out = Batch::zeros(self.columns.iter().flatten().count(), len);
+        for s in 0..len {
+            let mut rng = stream(seed, DRAW_STEP, 1, s as u64);
+            let mut drawn: Vec<Option<f64>> = vec![None; self.graph.leaves.len()];
+            interpreter.run(&self.graph.arena, |l, values| {
+                let l = l as usize;
+                if drawn[l].is_none() {
+                    let node = &self.graph.random[self.graph.leaves[l].random as usize];
+                    for (leaf, x) in self.graph.draw(node, values, &mut rng).unwrap_or_default() {
+                        drawn[leaf] = Some(x);
+                    }
+                }
+                drawn[l].unwrap_or(f64::NAN)
+            });
+            let (point, _) = self.raw_point(&|leaf| drawn[leaf].filter(|x| x.is_finite()));
+            for (i, x) in point.into_iter().enumerate() {
+                out.set(i, s, x.filter(|x| x.is_finite()).unwrap_or(0.0));
+            }
+        }
+        out
+    }
+
+    /// The point of the model's latents that goes with values of the user's, and what is wrong with the first of those that cannot
+    /// be.
+    fn raw_point(&self, start: &dyn Fn(usize) -> Option<f64>) -> (Vec<Option<f64>>, Option<GraphError>) {
         let ends: Vec<Expr> = (0..self.line.arena.len() as u32).map(Expr).collect();
         let mut interpreter = Interpreter::new(&self.line.arena, &ends);
         let mut failure = None;
         let mut found = vec![None; self.line.raw.len()];
-        interpreter.run(&self.line.arena, |l, values| match self.raw_start(l as usize, values) {
+        interpreter.run(&self.line.arena, |l, values| match self.raw_start(l as usize, values, start) {
             Ok(x) => {
                 found[l as usize] = x;
                 x.unwrap_or(0.0)
             }
             Err(error) => {
                 failure.get_or_insert(error);
-                f64::NAN
+                0.0
             }
         });
-        match failure {
-            Some(error) => Err(Error::Graph(error)),
-            None => Ok(Some((0..found.len()).filter(|l| self.columns[*l].is_some()).map(|l| found[l]).collect())),
-        }
+        ((0..found.len()).filter(|l| self.columns[*l].is_some()).map(|l| found[l]).collect(), failure)
     }
 
-    fn raw_start(&self, l: usize, values: &[f64]) -> std::result::Result<Option<f64>, GraphError> {
+    fn raw_start(
+        &self,
+        l: usize,
+        values: &[f64],
+        start: &dyn Fn(usize) -> Option<f64>,
+    ) -> std::result::Result<Option<f64>, GraphError> {
         let raw = &self.line.raw[l];
-        let start = |leaf: usize| self.graph.leaves[leaf].start;
         let Some(x) = start(raw.leaf) else { return Ok(None) };
         let end = |e: &Expr| values[e.0 as usize];
         let bad = |reason: String| Err(GraphError::BadStart { name: raw.name.clone(), value: x, reason });
@@ -273,8 +315,28 @@ fn triangle(lower: &[f64]) -> Option<Vec<f64>> {
     cholesky(&(0..n * n).map(|e| at(e / n, e % n)).collect::<Vec<_>>(), n)
 }
 
-/// A place drawn with probability proportional to e^weight; the weights are used up.
-fn draw_log_weights(weights: &mut [f64], rng: &mut Stream) -> usize {
+/// The place of `i` in a random order of 0, …, n − 1, of which there is one for each key: a small cipher on as few bits as hold n,
+/// applied until it stays below n.
+fn shuffled(i: u64, n: u64, key: u64) -> u64 {
+    let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1_u64 << half) - 1;
+    let mut x = i;
+    loop {
+        let (mut left, mut right) = (x >> half, x & mask);
+        for round in 0..4 {
+            let mut mixed = (right ^ (key << 3) ^ round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (left, right) = (right, left ^ ((mixed >> 32) & mask));
+        }
+        x = (left << half) | right;
+        if x < n {
+            return x;
+        }
+    }
+}
+
+/// The place at which the sum of e^weights passes that share of their total; the weights are used up.
+fn draw_log_weights(weights: &mut [f64], uniform: f64) -> usize {
     let top = weights.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
     let mut total = 0.0;
     for w in weights.iter_mut() {
@@ -285,7 +347,7 @@ fn draw_log_weights(weights: &mut [f64], rng: &mut Stream) -> usize {
         }
         total += *w;
     }
-    let mut left = rng.random::<f64>() * total;
+    let mut left = uniform * total;
     for (v, w) in weights.iter().enumerate() {
         left -= w;
         if left < 0.0 {
@@ -293,4 +355,25 @@ fn draw_log_weights(weights: &mut [f64], rng: &mut Stream) -> usize {
         }
     }
     weights.iter().rposition(|w| *w > 0.0).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shuffled;
+
+    #[test]
+    fn every_place_comes_up_once_and_in_another_order_for_every_key() {
+        for n in [1, 2, 7, 64, 1000] {
+            let orders: Vec<Vec<u64>> = (0..3).map(|key| (0..n).map(|i| shuffled(i, n, key)).collect()).collect();
+            for order in &orders {
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..n).collect::<Vec<_>>());
+            }
+            if n > 100 {
+                let same = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(a, b)| a == b).count();
+                assert!(same(&orders[0], &orders[1]) < 10 && same(&orders[1], &orders[2]) < 10);
+            }
+        }
+    }
 }

@@ -322,6 +322,17 @@ impl Model for GraphModel {
     fn gradient(&self) -> Option<&dyn Gradient> {
         Some(self)
     }
+
+    fn work(&self) -> usize {
+        let level = self.level(0);
+        let values = |latent: u32| match self.line.raw[latent as usize].support {
+            Support::Integers { lower, upper } => (upper - lower) as usize + 1,
+            _ => 32,
+        };
+        let tables = self.kept.iter().zip(&level.blankets);
+        level.joint.tape.work(false)
+            + tables.map(|(latent, (_, pooled))| pooled.tape.work(true) * values(*latent)).sum::<usize>()
+    }
 }
 
 impl Gradient for GraphModel {

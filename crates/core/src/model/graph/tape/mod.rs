@@ -199,6 +199,22 @@ impl Tape {
         self.rows_len as usize
     }
 
+    /// About how many additions an evaluation of one draw costs; with `varying`, of what depends on the latent that varies.
+    pub(crate) fn work(&self, varying: bool) -> usize {
+        let member = |kind: Kind| match kind {
+            Kind::Shared { terms_len } | Kind::Linear { terms_len } => 1 + terms_len as usize / 2,
+            Kind::Unary(Unary::Square | Unary::Abs | Unary::Step | Unary::IsZero) => 1,
+            Kind::Unary(Unary::Exp | Unary::Log | Unary::Sigmoid | Unary::Softplus | Unary::Reciprocal) => 6,
+            // One number at a time.
+            Kind::Unary(_) | Kind::Binary(Binary::XLogY | Binary::Power) => 30,
+            Kind::Binary(_) | Kind::Choose => 2,
+            Kind::Select { .. } => 4,
+            Kind::LogSumExp { terms_len } => 6 * terms_len as usize,
+        };
+        let first = if varying { self.varying } else { 0 };
+        self.runs[first..].iter().map(|run| run.rows.len() * member(run.kind)).sum()
+    }
+
     /// How many runs there are.
     pub(crate) fn runs_len(&self) -> usize {
         self.runs.len()

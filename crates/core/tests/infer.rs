@@ -1,0 +1,173 @@
+//! From a model to draws: posteriors with known answers, and the pieces on the way.
+
+use hyperprior::fit::Quiet;
+use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Whitened, infer, moves, search};
+use hyperprior::model::check;
+use hyperprior::model::graph::{Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law};
+use hyperprior::{Batch, Error};
+
+fn settings(method: Method) -> InferSettings {
+    InferSettings { method, ..InferSettings::default() }
+}
+
+/// Ten counts of one rate: the posterior is Gamma(2 + Σy, 1 + 10).
+fn rates() -> GraphModel {
+    let mut g = GraphBuilder::new();
+    let (one, two) = (g.constant(1.0), g.constant(2.0));
+    let rate = g.stochastic("rate", Law::Gamma { shape: two, rate: one }, None, None).unwrap();
+    for (i, y) in [3.0, 1.0, 4.0, 1.0, 5.0, 2.0, 2.0, 6.0, 0.0, 3.0].into_iter().enumerate() {
+        g.stochastic(&format!("y[{}]", i + 1), Law::Poisson { rate }, None, Some(y)).unwrap();
+    }
+    g.build().unwrap().model().unwrap()
+}
+
+fn moments(x: &[f64]) -> (f64, f64) {
+    let mean = x.iter().sum::<f64>() / x.len() as f64;
+    (mean, (x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64).sqrt())
+}
+
+#[test]
+fn every_method_finds_a_conjugate_posterior() {
+    let model = rates();
+    let (shape, rate) = (29.0_f64, 11.0);
+    for method in ["auto", "mean-field", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
+        let found =
+            infer(&model, &Starts::of(&model, 1).unwrap(), &settings(method.parse().unwrap()), &mut Quiet).unwrap();
+        let drawn = model.complete(&found.z, &model.quantities(), 1).unwrap();
+        let (mean, sd) = moments(drawn.column(0));
+        // Five standard errors of the mean of 4000 draws are .08 sd, and of the sd 5.6 %.
+        assert!((mean - shape / rate).abs() < 0.08 * shape.sqrt() / rate, "{method}: mean {mean}");
+        assert!((sd / (shape.sqrt() / rate) - 1.0).abs() < 0.06, "{method}: sd {sd}");
+        // The evidence of the Gamma–Poisson model, exactly.
+        let factorials: f64 =
+            [6.0, 1.0, 24.0, 1.0, 120.0, 2.0, 2.0, 720.0, 1.0, 6.0].iter().map(|x: &f64| x.ln()).sum();
+        let log_gamma = |x: f64| hyperprior::math::special::ln_gamma(x);
+        let exact = log_gamma(shape) - shape * rate.ln() - log_gamma(2.0) - factorials;
+        let evidence = found.bounds.log_evidence;
+        assert!((evidence.value - exact).abs() < 5.0 * evidence.standard_error.max(2e-4), "{method}: {evidence:?}");
+    }
+}
+
+/// Two spins tied to each other and to a mean: modes far apart, with known shares.
+fn switch() -> Graph {
+    let mut g = GraphBuilder::new();
+    let (zero, one) = (g.constant(0.0), g.constant(1.0));
+    let p = g.constant(0.3);
+    let z = g.stochastic("z", Law::Bernoulli { p }, None, None).unwrap();
+    let twelve = g.constant(12.0);
+    let jump = g.multiply(twelve, z);
+    let mu = g.stochastic("mu", Law::Normal { mean: jump, precision: one }, None, None).unwrap();
+    // Observed in the middle: the likelihood is the same either way.
+    let six = g.constant(6.0);
+    let distance = g.call(Function::Subtract, &[mu, six]);
+    let length = g.call(Function::Abs, &[distance]);
+    g.stochastic("y", Law::Normal { mean: length, precision: one }, None, Some(6.0)).unwrap();
+    let two = g.constant(2.0);
+    let w = g.stochastic("w", Law::Normal { mean: zero, precision: two }, None, None).unwrap();
+    g.stochastic("x", Law::Normal { mean: w, precision: two }, None, Some(1.0)).unwrap();
+    g.build().unwrap()
+}
+
+#[test]
+fn modes_far_apart_have_their_shares() {
+    for which in [Eliminate::Auto, Eliminate::Nothing] {
+        let model = switch().model_with(&which).unwrap();
+        let found = infer(&model, &Starts::of(&model, 1).unwrap(), &settings(Method::Auto), &mut Quiet).unwrap();
+        let quantities = model.quantities();
+        let drawn = model.complete(&found.z, &quantities, 1).unwrap();
+        let column = |name: &str| drawn.column(quantities.iter().position(|q| q.name == name).unwrap());
+        // |mu − 6| near 6 holds at mu near 0 and near 12, equally likely: z = 1 has its prior's probability.
+        assert!((moments(column("z")).0 - 0.3).abs() < 0.04, "{which:?}: {}", moments(column("z")).0);
+        assert!((moments(column("mu")).0 - 3.6).abs() < 0.5);
+        // The other latent is conjugate: mean 1/2, precision 4.
+        let (mean, sd) = moments(column("w"));
+        assert!((mean - 0.5).abs() < 0.04 && (sd - 0.5).abs() < 0.03, "{mean} {sd}");
+    }
+}
+
+#[test]
+fn other_units_are_the_same_model() {
+    let model = rates();
+    let whitened = Whitened::new(&model, vec![0.9], Units::Full(vec![0.2]));
+    check(&whitened, 3).unwrap();
+    let model = switch().model_with(&Eliminate::Nothing).unwrap();
+    let whitened = Whitened::new(&model, vec![0.9, -0.3], Units::Full(vec![0.2, -0.4, 1.5]));
+    check(&whitened, 3).unwrap();
+    let whitened = Whitened::new(&model, vec![0.9, -0.3], Units::Diagonal(vec![0.2, 1.5]));
+    check(&whitened, 3).unwrap();
+    let mut u = Batch::zeros(3, 2);
+    u.set(1, 0, 0.7);
+    u.set(2, 1, -1.1);
+    let mut z = Batch::zeros(3, 2);
+    whitened.restore(&u, &mut z);
+    let back = whitened.whiten(&z);
+    assert!(u.as_slice().iter().zip(back.as_slice()).all(|(a, b)| (a - b).abs() < 1e-12));
+}
+
+/// Draws that start wrong end right: the moves leave the posterior, and nothing else, as it is.
+#[test]
+fn moves_lead_to_the_posterior() {
+    let model = rates();
+    let near = Whitened::new(&model, vec![1.0], Units::Full(vec![0.2]));
+    let mut u = Batch::zeros(1, 4000);
+    for s in 0..4000 {
+        u.set(0, s, -2.0 + 0.001 * s as f64);
+    }
+    let moved = moves(&near, &mut u, 60, 3).unwrap();
+    assert!((moved.accepted - 0.8).abs() < 0.1, "{moved:?}");
+    let mut z = Batch::zeros(1, 4000);
+    near.restore(&u, &mut z);
+    let rate: Vec<f64> = z.column(0).iter().map(|z| z.exp()).collect();
+    let (mean, sd) = moments(&rate);
+    let exact = (29.0 / 11.0, 29.0_f64.sqrt() / 11.0);
+    assert!((mean - exact.0).abs() < 0.08 * exact.1 && (sd / exact.1 - 1.0).abs() < 0.06, "{mean} {sd}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_draws_on_any_number_of_threads() {
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let model = switch().model_with(&Eliminate::Nothing).unwrap();
+            let short = InferSettings { steps: Some(50), draws: 100, ..InferSettings::default() };
+            let found = infer(&model, &Starts::of(&model, 1).unwrap(), &short, &mut Quiet).unwrap();
+            model.complete(&found.z, &model.quantities(), 1).unwrap()
+        })
+    };
+    let one = run(1);
+    assert_eq!(one.as_slice(), run(2).as_slice());
+    assert_eq!(one.as_slice(), run(4).as_slice());
+}
+
+#[test]
+fn an_impossible_model_says_so() {
+    let mut g = GraphBuilder::new();
+    let (zero, one) = (g.constant(0.0), g.constant(1.0));
+    let x: Expr = g.stochastic("x", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+    // log of a number that is never positive.
+    let square = g.call(Function::Power, &[x, one]);
+    let minus = g.call(Function::Abs, &[square]);
+    let negative = g.call(Function::Negate, &[minus]);
+    let log = g.call(Function::Log, &[negative]);
+    g.stochastic("y", Law::Normal { mean: log, precision: one }, None, Some(0.0)).unwrap();
+    let model = g.build().unwrap().model().unwrap();
+    let error = infer(&model, &Starts::of(&model, 1).unwrap(), &settings(Method::Auto), &mut Quiet).unwrap_err();
+    assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    assert!(search(&model, &Starts::default(), 1).is_err());
+}
+
+#[test]
+fn corrections_can_be_left_out() {
+    let model = rates();
+    for correct in [Correct::Nothing, Correct::Weights] {
+        let found = infer(
+            &model,
+            &Starts::of(&model, 1).unwrap(),
+            &InferSettings { correct, ..settings(Method::FullRank) },
+            &mut Quiet,
+        )
+        .unwrap();
+        assert!(found.moved.is_none());
+        assert_eq!(found.z.draws_len(), 4000);
+    }
+}
