@@ -116,8 +116,7 @@ fn covariance(lambda_len: usize) -> Covariance {
 /// How many Gaussians a hierarchical model's prior has: every one costs an evaluation of the model.
 fn hvm_components(lambda_len: usize) -> usize {
     match lambda_len {
-        0..=16 => 8,
-        17..=64 => 4,
+        0..=64 => 8,
         _ => 2,
     }
 }
