@@ -1,5 +1,7 @@
 //! Factor graphs: tapes against plain evaluation and finite differences, elimination against enumeration.
 
+#![allow(clippy::unwrap_used)]
+
 use hyperprior::Batch;
 use hyperprior::model::graph::{Bounds, Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law, VectorLaw};
 use hyperprior::model::{Model, Support};

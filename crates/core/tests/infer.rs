@@ -1,5 +1,7 @@
 //! From a model to draws: posteriors with known answers, and the pieces on the way.
 
+#![allow(clippy::unwrap_used)]
+
 use hyperprior::fit::Quiet;
 use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Whitened, infer, moves, search};
 use hyperprior::model::check;

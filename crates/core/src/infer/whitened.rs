@@ -84,8 +84,7 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
     }
 
     fn take(&self, draws_len: usize) -> [Batch; 2] {
-        let mut flat =
-            self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_else(Default::default);
+        let mut flat = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         for batch in &mut flat {
             batch.reset(self.continuous.len(), draws_len);
         }
