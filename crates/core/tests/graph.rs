@@ -1,6 +1,6 @@
 //! Factor graphs: tapes against plain evaluation and finite differences, elimination against enumeration.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior::Batch;
 use hyperprior::model::graph::{Bounds, Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law, VectorLaw};
@@ -82,7 +82,8 @@ fn every_continuous_law_has_the_right_gradient() {
 /// latents integrates to what it did.
 #[test]
 fn laws_on_the_line_integrate_to_one() {
-    let laws: Vec<(&str, Box<dyn Fn(&mut GraphBuilder) -> Law>)> = vec![
+    type Make = Box<dyn Fn(&mut GraphBuilder) -> Law>;
+    let laws: Vec<(&str, Make)> = vec![
         ("gamma", Box::new(|g| Law::Gamma { shape: g.constant(2.0), rate: g.constant(1.5) })),
         ("beta", Box::new(|g| Law::Beta { a: g.constant(2.0), b: g.constant(3.0) })),
         ("uniform", Box::new(|g| Law::Uniform { lower: g.constant(-1.0), upper: g.constant(4.0) })),

@@ -1,6 +1,6 @@
 //! From a model to draws: posteriors with known answers, and the pieces on the way.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior::fit::Quiet;
 use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Whitened, infer, moves, search};

@@ -8,18 +8,18 @@ use super::smooth::{Tail, smooth};
 use super::whitened::{Units, Whitened};
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
-use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings, cluster, fit_from};
+use crate::fit::{Fit, FitSettings, Fitted, Observer, Progress, StartSettings, cluster, fit_from};
 use crate::gradient::{GradientSettings, Pass};
 use crate::likelihood::Likelihood;
 use crate::model::{Model, Support};
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::linalg::packed;
 use hyperprior_math::random::{Stream, stream};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// How a posterior is looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -88,10 +88,13 @@ const HEAVY: usize = 50_000;
 /// Starts that are tried.
 const TRIES: u64 = 2;
 /// How often each draw moves at least and at most, and the work that all the moves together may take.
-const ROUNDS: std::ops::RangeInclusive<usize> = 20..=200;
+const ROUNDS: std::ops::RangeInclusive<usize> = 12..=200;
 const WORK: f64 = 6e9;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
+/// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
+const RUNS: usize = 8;
+const RISING: f64 = 0.5;
 /// Draws that are weighed for each one that is kept.
 const OVERSAMPLED: usize = 4;
 /// Draws per block when the posterior is drawn.
@@ -155,15 +158,61 @@ pub fn infer(
         let fitted = from_start(&near, &q, &start, settings, 2000, observer)?;
         return finish(&near, &q, fitted, method, settings);
     }
-    let origin = Start::at(vec![0.0; own(best).len()], 1.0);
-    let fitted = from_start(&near, &gaussian, &origin, settings, 1000, observer)?;
+    let (near, fitted) = settle(model, &gaussian, own(best), best.units.clone(), settings, observer)?;
     if method == Method::FullRank {
         return finish(&near, &gaussian, fitted, method, settings);
     }
-    let (location, units) = compose(&own(best), &best.units, &gaussian, &fitted.theta);
+    let (location, units) = near.compose(&gaussian, &fitted.theta);
     let near = Whitened::new(model, location, units);
+    let origin = Start::at(vec![0.0; q.prior().lambda_len()], 1.0);
     let fitted = from_start(&near, &q, &origin, settings, 3000, observer)?;
     finish(&near, &q, fitted, method, settings)
+}
+
+/// Fits one Gaussian, and again in its own units for as long as it is still on its way: the units of the first guess may be too
+/// small to get far in.
+fn settle<'a>(
+    model: &'a dyn Model,
+    gaussian: &Variational,
+    location: Vec<f64>,
+    units: Units,
+    settings: &InferSettings,
+    observer: &mut dyn Observer,
+) -> Result<(Whitened<'a, dyn Model + 'a>, Fitted)> {
+    let origin = Start::at(vec![0.0; location.len()], 1.0);
+    let mut near = Whitened::new(model, location, units);
+    for run in 1.. {
+        let mut way = Way { inner: observer, elbo: Vec::new() };
+        let fitted = from_start(&near, gaussian, &origin, settings, 1000, &mut way)?;
+        if fitted.stopped || run == RUNS || !way.is_on_its_way() {
+            return Ok((near, fitted));
+        }
+        let (location, units) = near.compose(gaussian, &fitted.theta);
+        near = Whitened::new(model, location, units);
+    }
+    Err(Error::EmptyModel)
+}
+
+/// Watches whether a bound is still rising.
+struct Way<'a> {
+    inner: &'a mut dyn Observer,
+    elbo: Vec<f64>,
+}
+
+impl Way<'_> {
+    /// Whether the bound of the last fifth is well above that of the second fifth.
+    fn is_on_its_way(&self) -> bool {
+        let fifth = self.elbo.len() / 5;
+        let mean = |from: usize| self.elbo[from..from + fifth].iter().sum::<f64>() / fifth.max(1) as f64;
+        fifth > 0 && mean(4 * fifth) - mean(fifth) > RISING
+    }
+}
+
+impl Observer for Way<'_> {
+    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.elbo.push(progress.estimate.elbo);
+        self.inner.observe(progress)
+    }
 }
 
 /// The places that were found, in the units of the best; where more components are wanted than there are places, the others
@@ -184,6 +233,17 @@ fn among(found: &[Found], best: &Found, own: &dyn Fn(&Found) -> Vec<f64>, compon
     for k in 0..components_len {
         let one = &found[k % found.len()];
         let place = own(one);
+        if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (&best.units, &one.units) {
+            let away = |i: usize, rng: &mut Stream| -> f64 {
+                let normal: f64 = StandardNormal.sample(rng);
+                if k < found.len() { 0.0 } else { inner[i] * normal }
+            };
+            let location = (0..n).map(|i| (place[i] - centre[i] + away(i, &mut rng)) / outer[i]).collect();
+            start.locations.push(location);
+            start.scales.push((0..n).map(|i| inner[i] / outer[i]).collect());
+            start.covariances.push(None);
+            continue;
+        }
         // L⁻¹ M column by column; its rows give the covariance.
         let columns: Vec<Vec<f64>> = (0..n).map(|j| solve((0..n).map(|i| one.units.get(i, j)).collect())).collect();
         let mut location = solve((0..n).map(|i| place[i] - centre[i]).collect());
@@ -222,24 +282,6 @@ fn from_start(
     let mut fit = Fit::init(model, q, &settings, start)?;
     let stopped = fit.run(observer)?.is_break();
     Ok(fit.finish(stopped))
-}
-
-/// m + L (μ + M u): the units of a Gaussian fitted in other units.
-fn compose(location: &[f64], units: &Units, q: &Variational, theta: &[f64]) -> (Vec<f64>, Units) {
-    let n = location.len();
-    let (mut mean, mut inner) = (vec![0.0; n], vec![0.0; n * (n + 1) / 2]);
-    if let Some(gaussians) = q.prior().gaussians() {
-        gaussians.component(theta, 0, &mut mean, &mut inner);
-    }
-    let outer = |i: usize, j: usize| units.get(i, j);
-    let moved = (0..n).map(|i| location[i] + (0..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()).collect();
-    let mut product = vec![0.0; n * (n + 1) / 2];
-    for i in 0..n {
-        for j in 0..=i {
-            product[packed(i, j)] = (j..=i).map(|k| outer(i, k) * inner[packed(k, j)]).sum();
-        }
-    }
-    (moved, Units::Full(product))
 }
 
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.

@@ -281,10 +281,15 @@ fn gaussian(
     if n == 0 {
         return Ok(Some(Found { z: point, units: Units::Diagonal(Vec::new()), elbo: 0.0 }));
     }
-    let Some(curvature) = curvature(gradient, continuous, &point)? else { return Ok(None) };
-    let units = if n <= FULL_MAX { full_units(&curvature, n) } else { None };
-    let units =
-        units.unwrap_or_else(|| Units::Diagonal((0..n).map(|i| 1.0 / curvature[i * n + i].max(1e-4).sqrt()).collect()));
+    let full =
+        if n <= FULL_MAX { curvature(gradient, continuous, &point)?.and_then(|c| full_units(&c, n)) } else { None };
+    let units = match full {
+        Some(units) => units,
+        None => match diagonal(gradient, continuous, &point, seed)? {
+            Some(diagonal) => Units::Diagonal(diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect()),
+            None => return Ok(None),
+        },
+    };
     let elbo = bound(model, continuous, &point, &units, seed)?;
     Ok(elbo.is_finite().then_some(Found { z: point, units, elbo }))
 }
@@ -292,7 +297,6 @@ fn gaussian(
 /// −∂²log p by central differences of the gradient, row by row.
 fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Result<Option<Vec<f64>>> {
     let n = continuous.len();
-    let full = n <= FULL_MAX;
     let mut out = vec![0.0; n * n];
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(point.len(), ASCENTS));
     let mut z = Batch::zeros(point.len(), ASCENTS);
@@ -310,7 +314,7 @@ fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Re
         gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
         for j in 0..len {
             let row = first + j;
-            for k in (0..n).filter(|k| full || *k == row) {
+            for k in 0..n {
                 let i = continuous[k];
                 out[row * n + k] = -(d_z.get(i, 2 * j) - d_z.get(i, 2 * j + 1)) / (2.0 * step(row));
             }
@@ -322,6 +326,36 @@ fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Re
             (out[i * n + j], out[j * n + i]) = (mean, mean);
         }
     }
+    Ok(out.iter().all(|x| x.is_finite()).then_some(out))
+}
+
+/// The diagonal of −∂²log p, from differences of the gradient along random signs: vᵢ (H v)ᵢ has mean Hᵢᵢ (Hutchinson, 1990).
+fn diagonal(gradient: &dyn Gradient, continuous: &[usize], point: &[f64], seed: u64) -> Result<Option<Vec<f64>>> {
+    let mut rng = stream(seed, SEARCH_STEP, 2, 0);
+    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(point.len(), ASCENTS));
+    let mut z = Batch::zeros(point.len(), ASCENTS);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    let mut moved = Batch::zeros(continuous.len(), ASCENTS);
+    for (k, i) in continuous.iter().enumerate() {
+        for s in (0..ASCENTS).step_by(2) {
+            let h = 1e-4 * point[*i].abs().max(1.0) * if rng.random::<bool>() { 1.0 } else { -1.0 };
+            moved.set(k, s, h);
+            z.set(*i, s, point[*i] + h);
+            z.set(*i, s + 1, point[*i] - h);
+        }
+    }
+    gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+    let out: Vec<f64> = continuous
+        .iter()
+        .enumerate()
+        .map(|(k, i)| {
+            let probes = (0..ASCENTS).step_by(2);
+            probes.map(|s| -(d_z.get(*i, s) - d_z.get(*i, s + 1)) / (2.0 * moved.get(k, s))).sum::<f64>()
+                / (ASCENTS / 2) as f64
+        })
+        .collect();
     Ok(out.iter().all(|x| x.is_finite()).then_some(out))
 }
 

@@ -5,6 +5,7 @@
 
 use crate::error::Result;
 use crate::model::{Conditionals, Gradient, Latents, Locals, Model};
+use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply, packed};
 use std::sync::{Mutex, PoisonError};
@@ -62,6 +63,28 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         let mut flat = self.take(u.draws_len());
         self.restore_with(u, z, &mut flat);
         self.give(flat);
+    }
+
+    /// m + L (μ + M u): location and units of a Gaussian that was fitted to the continuous latents in these units.
+    pub fn compose(&self, q: &Variational, theta: &[f64]) -> (Vec<f64>, Units) {
+        let n = self.continuous.len();
+        let Some(gaussians) = q.prior().gaussians() else { return (self.location.clone(), self.units.clone()) };
+        if let (Units::Diagonal(outer), true) = (&self.units, gaussians.is_diagonal()) {
+            let (mean, log_scale) = (&theta[..n], &theta[n..2 * n]);
+            let moved = (0..n).map(|i| self.location[i] + outer[i] * mean[i]).collect();
+            return (moved, Units::Diagonal((0..n).map(|i| outer[i] * log_scale[i].exp()).collect()));
+        }
+        let (mut mean, mut inner) = (vec![0.0; n], vec![0.0; n * (n + 1) / 2]);
+        gaussians.component(theta, 0, &mut mean, &mut inner);
+        let outer = |i: usize, j: usize| self.units.get(i, j);
+        let moved = (0..n).map(|i| self.location[i] + (0..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()).collect();
+        let mut product = vec![0.0; n * (n + 1) / 2];
+        for i in 0..n {
+            for j in 0..=i {
+                product[packed(i, j)] = (j..=i).map(|k| outer(i, k) * inner[packed(k, j)]).sum();
+            }
+        }
+        (moved, Units::Full(product))
     }
 
     /// The latents in these units.
