@@ -3,6 +3,7 @@
 //! A program passes through three rooms. [`syntax`] turns text into a tree, with a place in the text on every branch.
 //! [`data`] reads JSON, R dumps and CSV into named arrays. [`lower`] unrolls the loops of the tree over the data and
 //! states every relation to the graph's builder. What a person got wrong is a [`Diagnostic`], drawn by [`render`].
+//! [`fit`] takes the graph on to draws of its posterior.
 //!
 //! ```
 //! use hyperprior_bugs::{Dialect, parse};
@@ -14,6 +15,7 @@
 
 pub mod data;
 pub mod diagnostic;
+pub mod fit;
 pub mod lower;
 pub mod syntax;
 

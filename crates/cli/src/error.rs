@@ -1,18 +1,24 @@
 //! What the command says when it cannot go on, and the exit code that goes with it.
 
 use hyperprior::posterior::DrawsError;
+use hyperprior_bugs::data::DataError;
+use hyperprior_bugs::fit::FitError;
+use std::io;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// The command line made no sense.
 pub const USAGE: u8 = 64;
 /// The model or its data are bad.
 const BAD_DATA: u8 = 65;
+/// There is no such file.
+const NO_INPUT: u8 = 66;
 /// Something that should not happen.
 const INTERNAL: u8 = 70;
 /// A file could not be written.
 pub const CANNOT_WRITE: u8 = 73;
 /// Stopped before the end, with what was done so far printed.
-const STOPPED: u8 = 75;
+pub const STOPPED: u8 = 75;
 
 /// Why the command stops.
 #[derive(Debug, Error)]
@@ -20,6 +26,31 @@ pub enum CliError {
     /// An option that has no meaning here.
     #[error("{0}")]
     Usage(String),
+    /// A file could not be read.
+    #[error("cannot read `{}`: {reason}; {}", path.display(), remedy(reason))]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        reason: io::Error,
+    },
+    /// A data file is not in its format.
+    #[error("{}: {error}", path.display())]
+    Data {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        error: DataError,
+    },
+    /// A model file is no model; what is wrong is drawn over its source.
+    #[error("the model cannot be compiled\n\n{0}")]
+    Program(String),
+    /// Everything in a model is observed.
+    #[error("{0}")]
+    Unneeded(FitError),
+    /// No start is possible.
+    #[error("{0}; --init FILE gives starting values, such as {{\"mu\": 0.5}}")]
+    NoStart(hyperprior::Error),
     /// The engine refused.
     #[error("{0}")]
     Engine(#[from] hyperprior::Error),
@@ -34,12 +65,20 @@ pub enum CliError {
     Draws(#[from] DrawsError),
     /// Standard output is gone or full.
     #[error("cannot write to standard output: {0}")]
-    Output(#[from] std::io::Error),
+    Output(#[from] io::Error),
     /// Stopped by the person or the system.
     #[error(
         "stopped early: the rows that were printed are complete, the rest was not run. Run the command again to start over"
     )]
     Stopped,
+    /// A fit was stopped by the person or the system; its results are there.
+    #[error("stopped early, at step {step} of {steps}: what was printed is of the approximation as it stood then")]
+    StoppedFit {
+        /// The step that was reached.
+        step: u64,
+        /// Of how many.
+        steps: u64,
+    },
     /// A fault of the program.
     #[error("internal fault: {0}; please report it")]
     Internal(String),
@@ -50,10 +89,40 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
-            Self::Engine(_) => BAD_DATA,
+            // Text that is not UTF-8 is there, but is no text.
+            Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
+            Self::Read { .. } => NO_INPUT,
+            Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::Output(_) => CANNOT_WRITE,
-            Self::Stopped => STOPPED,
+            Self::Stopped | Self::StoppedFit { .. } => STOPPED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
+        }
+    }
+}
+
+fn remedy(reason: &io::Error) -> &'static str {
+    match reason.kind() {
+        io::ErrorKind::NotFound => "check the path",
+        io::ErrorKind::PermissionDenied => "check that you may read it",
+        io::ErrorKind::InvalidData => "save it as UTF-8",
+        io::ErrorKind::IsADirectory => "name a file in it",
+        _ => "check the file",
+    }
+}
+
+impl From<FitError> for CliError {
+    fn from(error: FitError) -> Self {
+        use hyperprior::Error as Engine;
+        match error {
+            FitError::Monitor(error) => Self::Draws(error.into()),
+            FitError::Draws(error) => Self::Draws(error),
+            FitError::Engine(error @ Engine::NotFinite { .. }) => Self::NoStart(error),
+            // What only another choice of options mends.
+            FitError::Engine(error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. })) => {
+                Self::Usage(format!("{error}; choose another --method"))
+            }
+            FitError::Engine(error) => Self::Engine(error),
+            error => Self::Unneeded(error),
         }
     }
 }

@@ -4,12 +4,12 @@ mod command;
 mod compare;
 mod error;
 mod figure;
+mod fit;
 mod memory;
-#[cfg_attr(not(test), expect(dead_code, reason = "only fits of model files write runs"))]
+mod names;
 mod output;
 mod parts;
 mod progress;
-#[cfg_attr(not(test), expect(dead_code, reason = "only fits of model files are summarised"))]
 mod render;
 mod study;
 mod table;
@@ -34,6 +34,7 @@ struct Cli {
 
 const EXAMPLES: &str = "\
 Examples:
+  hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
@@ -43,6 +44,8 @@ Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Fit a model in BUGS to its data
+    Fit(command::fit::Fit),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
@@ -80,6 +83,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
             .map_err(|e| error::CliError::Internal(e.to_string()))?;
     }
     match cli.command {
+        Command::Fit(fit) => fit.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

@@ -1,28 +1,54 @@
 //! A progress bar over the steps of a fit, and the flag that Ctrl-C raises.
 
+use crate::error::STOPPED;
 use hyperprior::fit::{Observer, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Raised once by Ctrl-C or SIGTERM; fits stop after their step.
+/// Raised by Ctrl-C or SIGTERM; fits stop after their step. A second signal ends the process at once.
 #[derive(Clone, Debug, Default)]
-pub struct StopFlag(Arc<AtomicBool>);
+pub struct StopFlag(Arc<Signals>);
+
+#[derive(Debug, Default)]
+struct Signals {
+    is_raised: AtomicBool,
+    /// Whether there is something that a fit would keep when it is stopped.
+    is_kept: AtomicBool,
+}
 
 impl StopFlag {
     /// A flag that the process's signals raise.
     pub fn on_signals() -> Self {
-        let flag = Self::default();
-        let raised = flag.clone();
-        // Where a handler is there already the process keeps its default: it ends at once.
-        let _ = ctrlc::set_handler(move || raised.0.store(true, Ordering::SeqCst));
+        let flag = Self::on_signals_once_kept();
+        flag.keep();
         flag
+    }
+
+    /// The same, but a signal that comes before [`keep`](Self::keep) ends the process at once: there is nothing to lose.
+    pub fn on_signals_once_kept() -> Self {
+        let flag = Self::default();
+        let signals = flag.0.clone();
+        // Where a handler is there already the process keeps its default: it ends at once.
+        let _ = ctrlc::set_handler(move || {
+            let is_kept = signals.is_kept.load(Ordering::SeqCst);
+            if signals.is_raised.swap(true, Ordering::SeqCst) || !is_kept {
+                eprintln!("hyperprior: stopped at once; nothing was kept");
+                std::process::exit(STOPPED.into());
+            }
+        });
+        flag
+    }
+
+    /// From now on there is something to keep.
+    pub fn keep(&self) {
+        self.0.is_kept.store(true, Ordering::SeqCst);
     }
 
     /// Whether it was raised.
     pub fn is_raised(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.0.is_raised.load(Ordering::SeqCst)
     }
 }
 
@@ -44,6 +70,12 @@ impl Bar {
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message(label.to_owned());
         Self { bar, label: label.to_owned(), stop: stop.clone(), smooth: None, steps_taken: 0 }
+    }
+
+    /// Shows some words instead of steps.
+    pub fn say(&self, words: &str) {
+        self.bar.set_message(words.to_owned());
+        self.bar.tick();
     }
 
     /// How many steps it has seen, those of the starts among them.

@@ -26,6 +26,12 @@ pub enum DataError {
         /// What to do.
         remedy: String,
     },
+    /// Two files have an array of the same name.
+    #[error("`{name}` is in an earlier data file too; leave it out of one of them")]
+    Twice {
+        /// The array.
+        name: String,
+    },
     /// A value is not an array of numbers.
     #[error("`{name}`{place}: {message}; {remedy}")]
     Value {

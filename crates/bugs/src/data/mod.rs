@@ -53,6 +53,19 @@ impl Data {
         self.arrays.insert(name.to_string(), array);
         self
     }
+
+    /// Adds the arrays of other data, and what their reader noted.
+    ///
+    /// # Errors
+    /// [`DataError::Twice`] for an array that both have.
+    pub fn merge(&mut self, other: Self) -> Result<(), DataError> {
+        if let Some(name) = other.arrays.keys().find(|name| self.arrays.contains_key(*name)) {
+            return Err(DataError::Twice { name: name.clone() });
+        }
+        self.arrays.extend(other.arrays);
+        self.notes.extend(other.notes);
+        Ok(())
+    }
 }
 
 /// How a data file is written.

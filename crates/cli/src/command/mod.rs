@@ -2,5 +2,7 @@
 
 pub mod compare;
 pub mod demo;
+pub mod fit;
+mod input;
 mod output;
 pub mod reproduce;

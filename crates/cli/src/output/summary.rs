@@ -2,6 +2,7 @@
 
 use hyperprior::posterior::Parameters;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// The layout's version; it changes when a field is renamed or changes its meaning.
 pub const SCHEMA: u32 = 1;
@@ -76,10 +77,14 @@ pub enum Verdict {
 pub struct Plan {
     /// The variables that were summed out exactly.
     pub eliminated: Vec<String>,
+    /// The variables that no observation depends on, drawn from their laws.
+    pub from_law: Vec<String>,
     /// q(z | λ).
     pub likelihood: String,
     /// q(λ; θ).
     pub prior: String,
     /// r(λ | z; φ).
     pub recursive: String,
+    /// How gradients were estimated, with the variables of each kind.
+    pub gradient: BTreeMap<String, Vec<String>>,
 }

@@ -220,7 +220,8 @@ fn the_summary_has_the_fields_that_are_promised() {
         "wall_seconds": 1.5, "elbo": {"value": -3.5, "standard_error": 0.01, "upper": null},
         "evidence": {"log": -3.25, "standard_error": 0.125}, "khat": null, "verdict": "means-only",
         "warnings": ["labels switch"],
-        "plan": {"eliminated": ["z"], "likelihood": "", "prior": "", "recursive": ""}, "parameters": null
+        "plan": {"eliminated": ["z"], "from_law": [], "likelihood": "", "prior": "", "recursive": "", "gradient": {}},
+        "parameters": null
     });
     assert_eq!(found, expected);
     let verdicts = [Verdict::Trust, Verdict::MeansOnly, Verdict::Distrust];

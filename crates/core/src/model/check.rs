@@ -1,6 +1,6 @@
 //! A person's own model, held against itself: do its capabilities say what its log joint says?
 
-use super::{Model, Support};
+use super::{Latents, Model, Support};
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::stream;
@@ -34,13 +34,7 @@ pub fn check(model: &dyn Model, seed: u64) -> Result<CheckReport> {
     if latents.is_empty() {
         return Err(Error::EmptyModel);
     }
-    let mut z = Batch::zeros(latents.len(), POINTS);
-    for s in 0..POINTS {
-        let mut rng = stream(seed, 0, 0, s as u64);
-        for i in 0..latents.len() {
-            z.set(i, s, random_value(latents.support(i), &mut rng));
-        }
-    }
+    let z = random_points(latents, POINTS, seed);
     let mut log_p = vec![0.0; POINTS];
     model.log_joint(&z, &mut log_p)?;
     let finite = log_p.iter().filter(|v| v.is_finite()).count();
@@ -69,6 +63,18 @@ pub fn check(model: &dyn Model, seed: u64) -> Result<CheckReport> {
         check_gradient(model, &z, &log_p)?;
     }
     Ok(report)
+}
+
+/// Points at which a model is likely to be defined: standard normal on the line, uniform over finite supports.
+pub fn random_points(latents: &Latents, len: usize, seed: u64) -> Batch {
+    let mut z = Batch::zeros(latents.len(), len);
+    for s in 0..len {
+        let mut rng = stream(seed, 0, 0, s as u64);
+        for i in 0..latents.len() {
+            z.set(i, s, random_value(latents.support(i), &mut rng));
+        }
+    }
+    z
 }
 
 /// A draw that is not too far from anything: every support gets values that a model is likely to allow.

@@ -9,7 +9,7 @@ pub mod graph;
 mod latents;
 
 pub(crate) use check::describe;
-pub use check::{CheckReport, check};
+pub use check::{CheckReport, check, random_points};
 pub use hyperprior_math::family::Support;
 pub use latents::{Latent, Latents};
 

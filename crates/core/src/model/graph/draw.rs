@@ -163,11 +163,19 @@ impl GraphModel {
     }
 
     /// log p of everything random, observed or not, on the user's own scale: what another program calculates from the same
-    /// values. `values` are the latents' in the order of [`Graph::latent_names`].
+    /// values. `values` are the latents' in the order of [`Graph::latent_names`](super::Graph::latent_names).
     ///
     /// # Errors
     /// [`Error::Mismatch`] for a wrong number of values.
     pub fn log_density(&self, values: &[f64]) -> Result<f64> {
+        self.log_prior_and_likelihood(values).map(|(prior, likelihood)| prior + likelihood)
+    }
+
+    /// The two parts of [`log_density`](Self::log_density): that of the latents, and that of the observations given them.
+    ///
+    /// # Errors
+    /// As [`log_density`](Self::log_density).
+    pub fn log_prior_and_likelihood(&self, values: &[f64]) -> Result<(f64, f64)> {
         if values.len() != self.graph.leaves.len() {
             return Err(Error::Mismatch {
                 first: "the values".to_owned(),
@@ -178,7 +186,11 @@ impl GraphModel {
         let densities: Vec<Expr> = self.graph.random.iter().map(|r| r.density).collect();
         let mut interpreter = Interpreter::new(&self.graph.arena, &densities);
         interpreter.run(&self.graph.arena, |l, _| values[l as usize]);
-        Ok(densities.iter().map(|e| interpreter.value(*e)).sum())
+        let sum = |is_observed: bool| {
+            let nodes = self.graph.random.iter().filter(|r| r.is_observed == is_observed);
+            nodes.map(|r| interpreter.value(r.density)).sum()
+        };
+        Ok((sum(false), sum(true)))
     }
 
     /// The log joint of one draw, calculated the plain way; for checking.

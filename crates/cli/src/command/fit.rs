@@ -1,0 +1,141 @@
+//! `hyperprior fit`: from a model file and its data to draws of the posterior.
+
+use super::input::Input;
+use crate::error::CliError;
+use crate::fit::{Config, Told, Watch, report, write};
+use crate::output::RunDirectory;
+use crate::progress::StopFlag;
+use clap::{Args, ValueEnum};
+use hyperprior::infer::{Correct, InferSettings, Method};
+use hyperprior::posterior::Monitor;
+use hyperprior_bugs::fit::Task;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// Fit a model in BUGS to its data.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Discrete latents are summed out where that is cheap; the others, and the continuous ones, get an approximation that keeps the
+dependence between them. Its draws are resampled by their importance weights and moved towards the posterior.
+
+Examples:
+  hyperprior fit examples/coal/model.bug --data examples/coal/data.json
+  hyperprior fit rats.bug --data rats.R --monitor mu.b,b[1:3] --draws 10000
+  hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
+  hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run
+  hyperprior fit model.bug --data data.json --json > summary.json
+  hyperprior fit model.bug                        without data: draws from the prior")]
+pub struct Fit {
+    #[command(flatten)]
+    input: Input,
+    /// The approximation: auto, mean-field, full-rank, mixture:K, flow:L, copula:R or hvm
+    #[arg(long, default_value_t, value_name = "METHOD")]
+    method: Method,
+    /// What brings the approximation's draws nearer to the posterior
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
+    correct: Correction,
+    /// The random seed: same seed, same numbers
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    seed: u64,
+    /// How many draws of the posterior
+    #[arg(long, default_value_t = 4000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    draws: u32,
+    /// Optimisation steps; what suits the method, where it is not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    steps: Option<u64>,
+    /// What to show and keep, separated by commas: beta, beta[2], beta[1:3], z[,2]; everything, where it is not given
+    #[arg(long, value_name = "NAMES")]
+    monitor: Option<String>,
+    /// Where config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print summary.json on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No progress bar, no messages
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// What is done to the draws of an approximation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Correction {
+    /// Nothing: they are the approximation's own
+    None,
+    /// They are resampled by their importance weights
+    Weights,
+    /// They are resampled, and then each makes moves that leave the posterior as it is
+    #[default]
+    Moves,
+}
+
+impl Fit {
+    /// Runs it.
+    pub fn run(self) -> Result<(), CliError> {
+        let began = Instant::now();
+        let monitors = match &self.monitor {
+            Some(text) => Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?,
+            None => Vec::new(),
+        };
+        let stop = StopFlag::on_signals_once_kept();
+        let mut watch = Watch::new(self.quiet, &stop);
+        watch.phase("compile");
+        let compiled = self.input.compile(self.quiet)?;
+        let warned = compiled.warnings.iter().map(|w| w.message.clone()).collect();
+        let eliminate = self.input.eliminate(&compiled.graph)?;
+        let task = Task::new(compiled.graph, &eliminate, &monitors)?;
+        // A folder that cannot be made is better known before the fit than after it.
+        let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
+        watch.phase("search");
+        let settings = self.settings();
+        let result = task.run(&settings, &mut watch);
+        watch.finish();
+        let posterior = result?;
+        let seconds = began.elapsed().as_secs_f64();
+        let about = (compiled.name, compiled.observed, warned);
+        let told = Told::new(about, &task, settings, &posterior, &watch, seconds);
+        if let Some(run) = &run {
+            write(run, &self.config(&told), &told)?;
+        }
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &told.summary())?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", report(&told, self.monitor.is_some())?)?;
+            if let Some(run) = &run {
+                writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
+            }
+        }
+        out.flush()?;
+        if told.is_stopped() {
+            let (step, steps) = watch.step;
+            return Err(CliError::StoppedFit { step, steps });
+        }
+        Ok(())
+    }
+
+    fn settings(&self) -> InferSettings {
+        let correct = match self.correct {
+            Correction::None => Correct::Nothing,
+            Correction::Weights => Correct::Weights,
+            Correction::Moves => Correct::Moves,
+        };
+        InferSettings { method: self.method, seed: self.seed, draws: self.draws as usize, steps: self.steps, correct }
+    }
+
+    fn config(&self, told: &Told) -> Config {
+        let dialect = self.input.dialect.to_possible_value();
+        Config {
+            version: env!("CARGO_PKG_VERSION"),
+            model: self.input.model.clone(),
+            data: self.input.data.clone(),
+            init: self.input.init.clone(),
+            dialect: dialect.map_or_else(String::new, |value| value.get_name().to_owned()),
+            eliminate: self.input.eliminate.clone(),
+            monitor: self.monitor.clone().unwrap_or_default(),
+            infer: told.settings.clone(),
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! A fit of a model file: watched while it runs, and told afterwards.
+
+mod files;
+mod report;
+mod told;
+mod watch;
+
+pub use files::{Config, write};
+pub use report::report;
+pub use told::Told;
+pub use watch::Watch;

@@ -1,0 +1,137 @@
+//! What a person reads about a finished fit.
+
+use super::told::Told;
+use crate::error::CliError;
+use crate::names;
+use crate::render;
+use hyperprior::infer::Correct;
+use hyperprior::model::graph::Role;
+use hyperprior::posterior::{Draws, Kind, Monitor};
+use hyperprior_bugs::fit::Source;
+use std::fmt::Write as _;
+
+/// The whole report. `chosen` says that what is shown was asked for by name.
+pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
+    let mut out = model(told);
+    out.push('\n');
+    lines(&mut out, &plan(told));
+    out.push('\n');
+    lines(&mut out, &bounds(told));
+    let _ = write!(out, "\n{}", render::parameters(&told.summaries, render::ROWS));
+    let discrete = discrete(told, chosen)?;
+    if !discrete.is_empty() {
+        let _ = write!(out, "\n{discrete}");
+    }
+    for warning in told.warnings() {
+        let _ = write!(out, "\nWarning: {warning}.\n");
+    }
+    Ok(out)
+}
+
+/// One line on the model.
+fn model(told: &Told) -> String {
+    let of_kind = |is_discrete: bool| told.outline.iter().filter(move |o| o.is_discrete == is_discrete);
+    let kind = |word: &str, is_discrete: bool| match of_kind(is_discrete).count() {
+        0 => None,
+        len => Some(format!("{len} {word} ({})", names::line(of_kind(is_discrete).map(|o| o.name.as_str())))),
+    };
+    let kinds: Vec<String> = [kind("discrete", true), kind("continuous", false)].into_iter().flatten().collect();
+    let observed = match told.observed {
+        0 => "nothing observed".to_owned(),
+        1 => "1 observed node".to_owned(),
+        n => format!("{n} observed nodes"),
+    };
+    format!("{}: {observed}; latents: {}\n", told.name, kinds.join(", "))
+}
+
+type Lines = Vec<(&'static str, String)>;
+
+fn lines(out: &mut String, lines: &Lines) {
+    let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    for (label, text) in lines {
+        let pad = " ".repeat(width - label.chars().count());
+        let _ = writeln!(out, "{label}{pad}  {text}");
+    }
+}
+
+/// What was done with each latent, and with what.
+fn plan(told: &Told) -> Lines {
+    let mut lines = Lines::new();
+    let mut role = |label, role| {
+        let names = names::line(told.latents(role));
+        if !names.is_empty() {
+            lines.push((label, names));
+        }
+    };
+    role("summed out", Role::SummedOut);
+    role("from its law", Role::FromLaw);
+    role("fitted", Role::Fitted);
+    let Some(inferred) = told.inferred() else {
+        let how = match (&told.posterior.source, told.latents(Role::SummedOut).next()) {
+            (Source::Prior, _) => "nothing is observed: these are draws from the prior",
+            (_, None) => "no observation depends on the latents: these are draws from their laws",
+            _ => "exact: nothing is left to approximate, these are draws from the posterior itself",
+        };
+        lines.push(("method", how.to_owned()));
+        return lines;
+    };
+    let asked = if inferred.method == told.settings.method { "" } else { ", chosen by auto" };
+    lines.push(("method", format!("{}{asked}", inferred.method)));
+    let [likelihood, prior, recursive] = &inferred.parts;
+    lines.push(("likelihood", likelihood.clone()));
+    lines.push(("prior", prior.clone()));
+    lines.push(("r", recursive.clone()));
+    let of_kind = |(plan, latents): (String, Vec<String>)| {
+        format!("{plan} ({})", names::line(latents.iter().map(String::as_str)))
+    };
+    lines.push(("gradient", told.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
+    let correction = match (told.settings.correct, &inferred.moved) {
+        (Correct::Moves, Some(moved)) => format!(
+            "resampled by weight, then {} moves each, of which {:.0} % were accepted",
+            moved.rounds,
+            100.0 * moved.accepted
+        ),
+        (Correct::Nothing, _) => "the approximation's own".to_owned(),
+        _ => "resampled by weight".to_owned(),
+    };
+    lines.push(("draws", correction));
+    lines
+}
+
+/// The bound, the evidence, and how far to trust them.
+fn bounds(told: &Told) -> Lines {
+    let (elbo, evidence) = told.elbo();
+    let Some(inferred) = told.inferred() else {
+        return vec![("log evidence", format!("{:.4}, exactly", evidence.log))];
+    };
+    let upper = match inferred.bounds.upper {
+        Some(upper) => format!(", at most {:.3} ± {:.3} with a perfect r", upper.value, upper.standard_error),
+        None => String::new(),
+    };
+    let tail = inferred.tail;
+    let verdict = if tail.khat <= tail.limit { "below" } else { "above" };
+    vec![
+        ("bound", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
+        ("log evidence", format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error)),
+        ("k̂", format!("{:.2}, {verdict} its limit of {:.2}", tail.khat, tail.limit)),
+    ]
+}
+
+/// The discrete section. Joint configurations are of latents: what is calculated from them says the same again.
+fn discrete(told: &Told, chosen: bool) -> Result<String, CliError> {
+    let draws = &told.posterior.draws;
+    if !told.has_discrete() {
+        return Ok(String::new());
+    }
+    let latents: Vec<Monitor> = told
+        .task
+        .quantities()
+        .iter()
+        .filter(|q| q.is_discrete && q.is_latent)
+        .map(|q| Monitor::parse(&q.name))
+        .collect::<Result<_, _>>()
+        .map_err(hyperprior::posterior::DrawsError::from)?;
+    let own: Draws = if chosen || latents.is_empty() { draws.clone() } else { draws.select(&latents)? };
+    let shown: Vec<_> = told.summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
+    Ok(render::discrete(&own, &shown, render::ROWS)?)
+}

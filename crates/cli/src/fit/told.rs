@@ -1,0 +1,214 @@
+//! A finished fit in the numbers and words that are told of it, on paper and as JSON.
+
+use super::watch::Watch;
+use crate::names;
+use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
+use hyperprior::infer::{Correct, InferSettings, Inferred};
+use hyperprior::model::graph::{Outline, Role};
+use hyperprior::posterior::{Kind, Parameters, Summary, label_switching, summarise};
+use hyperprior_bugs::fit::{Posterior, Source, Task};
+use std::collections::BTreeMap;
+
+/// Above this the importance weights have no mean.
+const NO_MEAN: f64 = 1.0;
+/// A bound that still rose by more than this over the last quarter of a fit had not settled.
+const RISE_MAX: f64 = 0.1;
+
+/// What there is to tell.
+pub struct Told<'a> {
+    /// The model's name.
+    pub name: String,
+    /// How many nodes were observed.
+    pub observed: usize,
+    /// What the front end warned of.
+    pub warned: Vec<String>,
+    /// The task.
+    pub task: &'a Task,
+    /// Its latents.
+    pub outline: Vec<Outline>,
+    /// The settings.
+    pub settings: InferSettings,
+    /// The draws.
+    pub posterior: &'a Posterior,
+    /// What they say.
+    pub summaries: Vec<Summary>,
+    /// What was seen.
+    pub watch: &'a Watch,
+    /// The time that it took.
+    pub wall_seconds: f64,
+}
+
+impl<'a> Told<'a> {
+    /// Summarises a fit.
+    pub fn new(
+        (name, observed, warned): (String, usize, Vec<String>),
+        task: &'a Task,
+        settings: InferSettings,
+        posterior: &'a Posterior,
+        watch: &'a Watch,
+        wall_seconds: f64,
+    ) -> Self {
+        let mut summaries = summarise(&posterior.draws);
+        // Draws that were resampled repeat each other: they are worth as many as their weights are.
+        if let (Source::Approximate(inferred), Correct::Weights) = (&posterior.source, settings.correct) {
+            for summary in &mut summaries {
+                summary.ess = inferred.tail.ess;
+                summary.mcse = summary.sd / summary.ess.sqrt();
+            }
+        }
+        let outline = task.model().outline();
+        Self { name, observed, warned, task, outline, settings, posterior, summaries, watch, wall_seconds }
+    }
+
+    /// The approximation, where there is one.
+    pub fn inferred(&self) -> Option<&Inferred> {
+        match &self.posterior.source {
+            Source::Approximate(inferred) => Some(inferred),
+            _ => None,
+        }
+    }
+
+    /// The names of the latents with that role.
+    pub fn latents(&self, role: Role) -> impl Iterator<Item = &str> {
+        self.outline.iter().filter(move |o| o.role == role).map(|o| o.name.as_str())
+    }
+
+    /// How gradients were estimated, with the latents of each kind.
+    pub fn gradients(&self) -> BTreeMap<String, Vec<String>> {
+        let mut gradients: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        if let Some(inferred) = self.inferred() {
+            let latents = hyperprior::Model::latents(self.task.model());
+            for (i, plan) in inferred.fitted.plans.iter().enumerate() {
+                gradients.entry(plan.to_string()).or_default().push(latents.name(i));
+            }
+        }
+        gradients
+    }
+
+    /// Whether the fit was stopped before its end.
+    pub fn is_stopped(&self) -> bool {
+        self.inferred().is_some_and(|inferred| inferred.fitted.stopped)
+    }
+
+    /// Whether the bound had settled.
+    pub fn is_converged(&self) -> bool {
+        let settled = |(rise, error): (f64, f64)| rise <= RISE_MAX + 3.0 * error;
+        !self.is_stopped() && self.watch.rise().is_none_or(settled)
+    }
+
+    /// What may be believed.
+    pub fn verdict(&self) -> Verdict {
+        match self.inferred().map(|inferred| inferred.tail) {
+            Some(tail) if !(tail.khat <= NO_MEAN) => Verdict::Distrust,
+            Some(tail) if !(tail.khat <= tail.limit) => Verdict::MeansOnly,
+            _ => Verdict::Trust,
+        }
+    }
+
+    /// What a person has to know before believing the numbers.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(inferred) = self.inferred() {
+            let (step, steps) = self.watch.step;
+            if self.is_stopped() {
+                warnings.push(format!(
+                    "the fit was stopped at step {step} of {steps}: the draws are of the approximation as it stood then"
+                ));
+            } else if !self.is_converged() {
+                warnings.push(format!(
+                    "the bound was still rising at the end of {steps} steps; --steps {} gives it more time",
+                    2 * steps
+                ));
+            }
+            if !(inferred.tail.khat <= inferred.tail.limit) {
+                let (k, limit) = (inferred.tail.khat, inferred.tail.limit);
+                let moved = match self.settings.correct {
+                    Correct::Moves => "; the draws were moved towards it afterwards, which mends shapes but not the shares \
+                                       of modes that are far apart",
+                    _ => "",
+                };
+                warnings.push(format!(
+                    "k̂ = {k:.2} is above {limit:.2}: the approximation leaves out part of the posterior{moved}. Try \
+                     another --method, or more --steps"
+                ));
+            }
+            if inferred.bounds.dropped > 0 {
+                let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
+                warnings.push(format!(
+                    "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out"
+                ));
+            }
+        }
+        warnings.extend(label_switching(&self.posterior.draws).iter().map(ToString::to_string));
+        warnings
+    }
+
+    /// The bound; where nothing was approximated, the evidence itself.
+    pub fn elbo(&self) -> (Elbo, Evidence) {
+        match &self.posterior.source {
+            Source::Approximate(inferred) => {
+                let bounds = &inferred.bounds;
+                let elbo = Elbo {
+                    value: bounds.elbo.value,
+                    standard_error: bounds.elbo.standard_error,
+                    upper: bounds.upper.map(|upper| upper.value),
+                };
+                let evidence = bounds.log_evidence;
+                (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error })
+            }
+            Source::Exact { log_evidence: log } => exactly(*log),
+            Source::Prior => exactly(0.0),
+        }
+    }
+
+    /// `summary.json`.
+    pub fn summary(&self) -> RunSummary<'_> {
+        let (elbo, evidence) = self.elbo();
+        let inferred = self.inferred();
+        let part = |k: usize| inferred.map_or_else(String::new, |i| i.parts[k].clone());
+        let mut warnings = self.warned.clone();
+        warnings.extend(self.warnings());
+        let short = |names: Vec<String>| names::ranges(names.iter().map(String::as_str));
+        RunSummary {
+            schema: SCHEMA,
+            model: self.name.clone(),
+            method: self.method(),
+            seed: self.settings.seed,
+            converged: self.is_converged(),
+            steps: inferred.map_or(0, |i| i.fitted.steps),
+            wall_seconds: self.wall_seconds,
+            elbo,
+            evidence: Some(evidence),
+            khat: inferred.map(|i| i.tail.khat),
+            verdict: Some(self.verdict()),
+            warnings,
+            plan: Plan {
+                eliminated: names::ranges(self.latents(Role::SummedOut)),
+                from_law: names::ranges(self.latents(Role::FromLaw)),
+                likelihood: part(0),
+                prior: part(1),
+                recursive: part(2),
+                gradient: self.gradients().into_iter().map(|(plan, names)| (plan, short(names))).collect(),
+            },
+            parameters: Parameters(&self.summaries),
+        }
+    }
+
+    /// The method that was used.
+    pub fn method(&self) -> String {
+        match &self.posterior.source {
+            Source::Approximate(inferred) => inferred.method.to_string(),
+            Source::Exact { .. } => "exact".to_owned(),
+            Source::Prior => "prior".to_owned(),
+        }
+    }
+
+    /// Whether anything that was drawn is discrete.
+    pub fn has_discrete(&self) -> bool {
+        self.posterior.draws.columns().iter().any(|c| c.kind == Kind::Discrete)
+    }
+}
+
+fn exactly(log: f64) -> (Elbo, Evidence) {
+    (Elbo { value: log, standard_error: 0.0, upper: Some(log) }, Evidence { log, standard_error: 0.0 })
+}

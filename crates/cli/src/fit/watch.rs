@@ -1,0 +1,72 @@
+//! What is seen of a fit while it runs, and what is kept of that.
+
+use crate::progress::{Bar, StopFlag};
+use hyperprior::fit::{Observer, Phase, Progress};
+use std::ops::ControlFlow;
+
+/// Steps between the points of a trace.
+const EVERY: u64 = 10;
+
+/// Shows phases and steps on standard error, keeps a trace of the bound, and stops on request.
+pub struct Watch {
+    bar: Bar,
+    stop: StopFlag,
+    /// (step, estimate of the bound) of the last run.
+    pub trace: Vec<(u64, f64)>,
+    /// Where the last run is, and how many steps it has.
+    pub step: (u64, u64),
+}
+
+impl Watch {
+    /// Nothing seen yet.
+    pub fn new(quiet: bool, stop: &StopFlag) -> Self {
+        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), trace: Vec::new(), step: (0, 0) }
+    }
+
+    /// Says what comes next.
+    pub fn phase(&self, phase: &str) {
+        self.bar.say(phase);
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish();
+    }
+
+    /// How far the bound rose over the last quarter of the last run, and the standard error of that.
+    pub fn rise(&self) -> Option<(f64, f64)> {
+        let quarter = self.trace.len() / 4;
+        if quarter < 5 {
+            return None;
+        }
+        let end = self.trace.len();
+        let moments = |points: &[(u64, f64)]| {
+            let n = points.len() as f64;
+            let mean = points.iter().map(|p| p.1).sum::<f64>() / n;
+            (mean, points.iter().map(|p| (p.1 - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
+        };
+        let (before, now) = (moments(&self.trace[end - 2 * quarter..end - quarter]), moments(&self.trace[end - quarter..]));
+        Some((now.0 - before.0, (before.1 + now.1).sqrt()))
+    }
+}
+
+impl Observer for Watch {
+    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        // From here on there is an approximation that is worth keeping.
+        self.stop.keep();
+        if progress.phase == Phase::Main {
+            if progress.step == 1 {
+                self.trace.clear();
+            }
+            self.step = (progress.step, progress.steps);
+            if progress.step == 1 || progress.step.is_multiple_of(EVERY) {
+                self.trace.push((progress.step, progress.estimate.elbo));
+            }
+        }
+        let flow = self.bar.observe(progress);
+        if progress.phase == Phase::Main && (progress.step == progress.steps || flow.is_break()) {
+            self.bar.say("moves and draws");
+        }
+        flow
+    }
+}
