@@ -4,8 +4,9 @@
 use hyperprior::fit::Observer;
 use hyperprior::infer::{InferSettings, Inferred, infer};
 use hyperprior::model::graph::{Eliminate, Graph, GraphModel, Quantity};
-use hyperprior::posterior::{Column, Draws, DrawsError, Monitor, MonitorError};
+use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
 use hyperprior::{Batch, Model};
+use std::collections::HashMap;
 use thiserror::Error;
 
 /// Why there is no posterior.
@@ -13,7 +14,9 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum FitError {
     /// Everything is observed.
-    #[error("nothing in the model is unknown: every node with a distribution is in the data; leave out what is to be found")]
+    #[error(
+        "nothing in the model is unknown: every node with a distribution is in the data; leave out what is to be found"
+    )]
     NothingUnknown,
     /// Something is monitored that there is not.
     #[error(transparent)]
@@ -83,7 +86,7 @@ impl Task {
             return Err(FitError::NothingUnknown);
         }
         let model = graph.model_with(eliminate)?;
-        let all = model.quantities();
+        let all = by_array(model.quantities());
         let names: Vec<&str> = all.iter().map(|q| q.name.as_str()).collect();
         let mut wanted = Vec::new();
         let mut is_wanted = vec![monitors.is_empty(); all.len()];
@@ -139,4 +142,18 @@ impl Task {
         };
         Ok(Draws::new(self.quantities.iter().map(column).collect(), values)?)
     }
+}
+
+/// The same with the elements of each array together and in order: a graph has them in the order of their dependence.
+fn by_array(mut quantities: Vec<Quantity>) -> Vec<Quantity> {
+    let mut arrays: HashMap<String, usize> = HashMap::new();
+    for quantity in &quantities {
+        let len = arrays.len();
+        arrays.entry(ElementName::parse(&quantity.name).array.to_owned()).or_insert(len);
+    }
+    quantities.sort_by_cached_key(|quantity| {
+        let element = ElementName::parse(&quantity.name);
+        (arrays[element.array], element.indices)
+    });
+    quantities
 }

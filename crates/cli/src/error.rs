@@ -118,9 +118,9 @@ impl From<FitError> for CliError {
             FitError::Draws(error) => Self::Draws(error),
             FitError::Engine(error @ Engine::NotFinite { .. }) => Self::NoStart(error),
             // What only another choice of options mends.
-            FitError::Engine(error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. })) => {
-                Self::Usage(format!("{error}; choose another --method"))
-            }
+            FitError::Engine(
+                error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. }),
+            ) => Self::Usage(format!("{error}; choose another --method")),
             FitError::Engine(error) => Self::Engine(error),
             error => Self::Unneeded(error),
         }

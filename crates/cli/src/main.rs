@@ -1,5 +1,6 @@
 //! The hyperprior command: from a probabilistic model to a posterior that keeps its dependence.
 
+mod check;
 mod command;
 mod compare;
 mod error;
@@ -35,6 +36,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
+  hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
@@ -46,6 +48,8 @@ Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal
 enum Command {
     /// Fit a model in BUGS to its data
     Fit(command::fit::Fit),
+    /// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums
+    Check(command::check::Check),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
@@ -84,6 +88,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
     }
     match cli.command {
         Command::Fit(fit) => fit.run(),
+        Command::Check(check) => check.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

@@ -1,5 +1,6 @@
 //! The subcommands.
 
+pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod fit;

@@ -4,6 +4,7 @@ use super::told::Told;
 use crate::error::CliError;
 use crate::names;
 use crate::render;
+use hyperprior::bound::Estimate;
 use hyperprior::infer::Correct;
 use hyperprior::model::graph::Role;
 use hyperprior::posterior::{Draws, Kind, Monitor};
@@ -47,9 +48,11 @@ fn model(told: &Told) -> String {
 type Lines = Vec<(&'static str, String)>;
 
 fn lines(out: &mut String, lines: &Lines) {
-    let width = lines.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
+    // The hat of k̂ stands above its letter.
+    let len = |label: &str| label.chars().filter(|c| *c != '\u{302}').count();
+    let width = lines.iter().map(|(label, _)| len(label)).max().unwrap_or(0);
     for (label, text) in lines {
-        let pad = " ".repeat(width - label.chars().count());
+        let pad = " ".repeat(width - len(label));
         let _ = writeln!(out, "{label}{pad}  {text}");
     }
 }
@@ -80,7 +83,8 @@ fn plan(told: &Told) -> Lines {
     let [likelihood, prior, recursive] = &inferred.parts;
     lines.push(("likelihood", likelihood.clone()));
     lines.push(("prior", prior.clone()));
-    lines.push(("r", recursive.clone()));
+    let is_exact = gap(told).is_none();
+    lines.push(("r", if is_exact { "none needed: the bound is exact".to_owned() } else { recursive.clone() }));
     let of_kind = |(plan, latents): (String, Vec<String>)| {
         format!("{plan} ({})", names::line(latents.iter().map(String::as_str)))
     };
@@ -98,13 +102,19 @@ fn plan(told: &Told) -> Lines {
     lines
 }
 
+/// The upper bound, where r leaves a gap at all.
+fn gap(told: &Told) -> Option<Estimate> {
+    let bounds = &told.inferred()?.bounds;
+    bounds.upper.filter(|upper| (upper.value - bounds.elbo.value).abs() > 1e-9 * upper.value.abs().max(1.0))
+}
+
 /// The bound, the evidence, and how far to trust them.
 fn bounds(told: &Told) -> Lines {
     let (elbo, evidence) = told.elbo();
     let Some(inferred) = told.inferred() else {
         return vec![("log evidence", format!("{:.4}, exactly", evidence.log))];
     };
-    let upper = match inferred.bounds.upper {
+    let upper = match gap(told) {
         Some(upper) => format!(", at most {:.3} ± {:.3} with a perfect r", upper.value, upper.standard_error),
         None => String::new(),
     };

@@ -123,8 +123,10 @@ impl<'a> Told<'a> {
             if !(inferred.tail.khat <= inferred.tail.limit) {
                 let (k, limit) = (inferred.tail.khat, inferred.tail.limit);
                 let moved = match self.settings.correct {
-                    Correct::Moves => "; the draws were moved towards it afterwards, which mends shapes but not the shares \
-                                       of modes that are far apart",
+                    Correct::Moves => {
+                        "; the draws were moved towards it afterwards, which mends shapes but not the shares \
+                                       of modes that are far apart"
+                    }
                     _ => "",
                 };
                 warnings.push(format!(

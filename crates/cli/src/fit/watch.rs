@@ -45,7 +45,8 @@ impl Watch {
             let mean = points.iter().map(|p| p.1).sum::<f64>() / n;
             (mean, points.iter().map(|p| (p.1 - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
         };
-        let (before, now) = (moments(&self.trace[end - 2 * quarter..end - quarter]), moments(&self.trace[end - quarter..]));
+        let (before, now) =
+            (moments(&self.trace[end - 2 * quarter..end - quarter]), moments(&self.trace[end - quarter..]));
         Some((now.0 - before.0, (before.1 + now.1).sqrt()))
     }
 }

@@ -27,7 +27,7 @@ pub fn rows(names: &[&str], rows_max: usize) -> Vec<usize> {
 pub fn remainder(len: usize, shown_len: usize) -> String {
     match len - shown_len {
         0 => String::new(),
-        more => format!("… and {more} more; --monitor NAME selects, or see draws.csv\n"),
+        more => format!("… and {more} more; --monitor NAME selects, --out DIR keeps all\n"),
     }
 }
 

@@ -36,7 +36,7 @@ fn a_long_table_is_cut_and_says_so() {
     let text = parameters(&summarise(&made(columns, &vec![vec![0.0, 1.0]; 1001])), ROWS);
     assert_eq!(text.lines().count(), 2 + ROWS + 1);
     let tail: Vec<&str> = text.lines().rev().take(3).collect();
-    assert_eq!(tail[0], "… and 961 more; --monitor NAME selects, or see draws.csv");
+    assert_eq!(tail[0], "… and 961 more; --monitor NAME selects, --out DIR keeps all");
     assert!(tail[1].starts_with("mu ") && tail[2].starts_with("x[39] "), "{text}");
 }
 
