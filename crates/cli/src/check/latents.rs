@@ -4,6 +4,7 @@ use crate::names;
 use hyperprior::model::graph::{Outline, Role};
 use hyperprior::posterior::ElementName;
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// Latents that are alike.
 #[derive(Debug, Serialize)]
@@ -27,7 +28,7 @@ pub fn rows(outline: &[Outline]) -> Vec<Row> {
     let mut groups: Vec<(&Outline, Vec<&Outline>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for one in outline {
-        let key: (&str, &str, &str, Role) = (ElementName::parse(&one.name).array, one.law, &one.support, one.role);
+        let key: (&str, &str, Role) = (ElementName::parse(&one.name).array, one.law, one.role);
         let group = *known.entry(key).or_insert_with(|| {
             groups.push((one, Vec::new()));
             groups.len() - 1
@@ -39,7 +40,10 @@ pub fn rows(outline: &[Outline]) -> Vec<Row> {
         Row {
             name: names::line(all.iter().map(|o| o.name.as_str())),
             law: first.law,
-            support: first.support.clone(),
+            support: match all.iter().map(|o| &o.support).collect::<BTreeSet<_>>().len() {
+                1 => first.support.clone(),
+                len => format!("{}; {} other ranges", first.support, len - 1),
+            },
             count: all.len(),
             role: first.role.to_string(),
             blanket: blankets().min().zip(blankets().max()),

@@ -102,7 +102,9 @@ impl Checked {
             let (name, law, support) = (row.name.clone(), row.law.to_owned(), row.support.clone());
             vec![name, law, support, row.count.to_string(), row.role.clone(), blanket(row)]
         };
-        let mut out = format!("{}: {} observed nodes\n\n", self.model, self.observed);
+        let observed =
+            if self.observed == 1 { "1 observed node" } else { &format!("{} observed nodes", self.observed) };
+        let mut out = format!("{}: {observed}\n\n", self.model);
         out += &table::render(&header, &self.latents.iter().map(cells).collect::<Vec<_>>());
         out += &format!("\nas it is fitted: {}\n", self.fitted.text());
         if !matches!(self.whole, Capabilities::Skipped { skipped: "it is the same model" }) {
@@ -133,7 +135,7 @@ impl Capabilities {
             Self::Agree { finite, tried, gradient, locals, conditionals } => {
                 let parts = [(*gradient, "gradient"), (*locals, "local terms"), (*conditionals, "conditionals")];
                 let parts: Vec<&str> = parts.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
-                format!("{} agree with the log joint, which is finite at {finite} of {tried} points", parts.join(", "))
+                format!("right: {} (the log joint is finite at {finite} of {tried} points)", parts.join(", "))
             }
             Self::Skipped { skipped } => format!("not checked, {skipped}"),
         }

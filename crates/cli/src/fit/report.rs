@@ -5,7 +5,7 @@ use crate::error::CliError;
 use crate::names;
 use crate::render;
 use hyperprior::bound::Estimate;
-use hyperprior::infer::Correct;
+use hyperprior::infer::{Correct, Method};
 use hyperprior::model::graph::Role;
 use hyperprior::posterior::{Draws, Kind, Monitor};
 use hyperprior_bugs::fit::Source;
@@ -78,8 +78,15 @@ fn plan(told: &Told) -> Lines {
         lines.push(("method", how.to_owned()));
         return lines;
     };
-    let asked = if inferred.method == told.settings.method { "" } else { ", chosen by auto" };
-    lines.push(("method", format!("{}{asked}", inferred.method)));
+    let used = inferred.method.to_string();
+    lines.push((
+        "method",
+        match told.settings.method {
+            asked if asked == inferred.method => used,
+            Method::Auto => format!("{used}, chosen by auto"),
+            asked => format!("{used}, which {asked} comes to for these latents"),
+        },
+    ));
     let [likelihood, prior, recursive] = &inferred.parts;
     lines.push(("likelihood", likelihood.clone()));
     lines.push(("prior", prior.clone()));

@@ -1,0 +1,331 @@
+//! `hyperprior fit` from end to end: right numbers, every file, and a word for everything that can be wrong.
+
+mod support;
+
+use hyperprior_math::special::{ln_gamma, log_sum_exp};
+use serde_json::{Value, json};
+use support::{Folder, command, example, example_data, json, numbers, printed, run, text};
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// |found − exact| in Monte Carlo standard errors.
+fn errors_away(parameter: &Value, exact: f64) -> f64 {
+    (number(&parameter["mean"]) - exact).abs() / number(&parameter["mcse"])
+}
+
+/// Given k the rates are gamma, so that p(k | y) ∝ Π Γ(1 + count) / (1 + years)^(1 + count), the prior being uniform.
+#[test]
+fn coal_has_the_exact_posterior() {
+    let y = numbers(&example_data("coal")["y"]);
+    let side = |y: &[f64]| {
+        let count: f64 = y.iter().sum();
+        ln_gamma(1.0 + count) - (1.0 + count) * (1.0 + y.len() as f64).ln()
+    };
+    let joint: Vec<f64> = (1..=y.len()).map(|k| side(&y[..k]) + side(&y[k..])).collect();
+    let total = log_sum_exp(&joint);
+    let constant: f64 = y.iter().map(|y| ln_gamma(y + 1.0)).sum();
+    let evidence = total - (y.len() as f64).ln() - constant;
+
+    let found = json(&format!("fit {}", example("coal")));
+    let pmf = &found["parameters"]["k"]["pmf"];
+    for (k, log) in joint.iter().enumerate() {
+        let exact = (log - total).exp();
+        let own = pmf.get((k + 1).to_string()).map_or(0.0, number);
+        assert!((own - exact).abs() < 0.02, "k = {}: {own} for {exact}", k + 1);
+    }
+    // Exact, from the same sums: bench/jags/exact.py.
+    for (name, exact) in [("lambda[1]", 3.0642), ("lambda[2]", 0.9224), ("k", 40.071)] {
+        let away = errors_away(&found["parameters"][name], exact);
+        assert!(away < 5.0, "{name} is {away} standard errors away");
+    }
+    assert!((number(&found["evidence"]["log"]) - evidence).abs() < 0.02, "{} for {evidence}", found["evidence"]);
+    assert!(number(&found["elbo"]["value"]) < evidence + 0.01);
+    assert_eq!(found["plan"]["eliminated"], json!(["k"]));
+}
+
+#[test]
+fn three_coins_are_exact() {
+    let found = json(&format!("fit {}", example("three_coins")));
+    assert!((number(&found["evidence"]["log"]) - 0.5f64.ln()).abs() < 1e-12);
+    assert_eq!((&found["method"], &found["khat"], &found["verdict"]), (&json!("exact"), &Value::Null, &json!("trust")));
+    assert_eq!(found["plan"]["eliminated"], json!(["coin"]));
+    assert_eq!(found["plan"]["from_law"], json!(["ypred"]));
+    assert!(errors_away(&found["parameters"]["coin"], 7.0 / 3.0) < 5.0);
+    assert!(errors_away(&found["parameters"]["ypred"], 7.0 / 12.0) < 5.0);
+    for (value, exact) in [("1", 1.0 / 6.0), ("2", 1.0 / 3.0), ("3", 0.5)] {
+        assert!((number(&found["parameters"]["coin"]["pmf"][value]) - exact).abs() < 0.03);
+    }
+    let said = printed(&format!("fit {}", example("three_coins")));
+    assert!(said.contains("exact: nothing is left to approximate") && said.contains("-0.6931, exactly"), "{said}");
+}
+
+/// Every one of the 2⁸ configurations, written out.
+#[test]
+fn sbn_is_exact() {
+    let data = example_data("sbn_exact");
+    let (b, ph, v) = (numbers(&data["b"]), numbers(&data["ph"]), numbers(&data["v"]));
+    let w: Vec<Vec<f64>> = data["W"].as_array().expect("rows").iter().map(numbers).collect();
+    let log = |x: f64, p: f64| if x == 1.0 { p.ln() } else { (-p).ln_1p() };
+    let states: Vec<Vec<f64>> = (0..256).map(|s| (0..8).map(|j| f64::from(s >> j & 1)).collect()).collect();
+    let joint = |h: &Vec<f64>| {
+        let prior: f64 = h.iter().zip(&ph).map(|(h, p)| log(*h, *p)).sum();
+        let visible = |i: usize| b[i] + w[i].iter().zip(h).map(|(w, h)| w * h).sum::<f64>();
+        prior + (0..v.len()).map(|i| log(v[i], 1.0 / (1.0 + (-visible(i)).exp()))).sum::<f64>()
+    };
+    let joint: Vec<f64> = states.iter().map(joint).collect();
+    let evidence = log_sum_exp(&joint);
+    let found = json(&format!("fit {} --draws 20000", example("sbn_exact")));
+    assert!((number(&found["evidence"]["log"]) - evidence).abs() < 1e-9);
+    for j in 0..8 {
+        let exact: f64 = states.iter().zip(&joint).map(|(h, log)| h[j] * (log - evidence).exp()).sum();
+        let own = number(&found["parameters"][format!("h[{}]", j + 1)]["mean"]);
+        // Five standard errors of 20,000 draws, whatever the probability is.
+        assert!((own - exact).abs() < 5.0 * 0.5 / 20_000f64.sqrt(), "h[{}]: {own} for {exact}", j + 1);
+    }
+}
+
+#[test]
+fn without_data_the_draws_are_of_the_prior() {
+    let folder = Folder::new("fit-prior");
+    let model = folder.file("prior.bug", "model { mu ~ dnorm(3, 4) n ~ dpois(exp(mu - 3)) twice <- 2 * mu }");
+    let found = json(&format!("fit {model}"));
+    assert_eq!((&found["method"], &found["evidence"]["log"]), (&json!("prior"), &json!(0.0)));
+    for (name, exact) in [("mu", 3.0), ("twice", 6.0), ("n", 0.125f64.exp())] {
+        let away = errors_away(&found["parameters"][name], exact);
+        assert!(away < 5.0, "{name} is {away} standard errors away");
+    }
+    assert!(printed(&format!("fit {model}")).contains("nothing is observed: these are draws from the prior"));
+}
+
+/// Beta(8, 4): mean 2/3, variance 2/9/13. The evidence is 1/11.
+#[test]
+fn every_method_finds_a_conjugate_posterior() {
+    let folder = Folder::new("fit-methods");
+    let model = folder.file("coin.bug", "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }");
+    let data = folder.file("coin.json", r#"{"y": 7}"#);
+    for method in ["auto", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
+        for correct in ["none", "weights", "moves"] {
+            let found = json(&format!("fit {model} --data {data} --method {method} --correct {correct} --steps 1000"));
+            let theta = &found["parameters"]["theta"];
+            assert!((number(&theta["mean"]) - 2.0 / 3.0).abs() < 0.015, "{method}, {correct}: {theta}");
+            assert!((number(&theta["sd"]) / (2.0f64 / 117.0).sqrt() - 1.0).abs() < 0.1, "{method}, {correct}: {theta}");
+            assert!((number(&found["evidence"]["log"]) + 11f64.ln()).abs() < 0.1, "{method}: {}", found["evidence"]);
+        }
+    }
+}
+
+/// Two clusters that are far apart: which is which is known from the first datum, and each datum's label with it.
+#[test]
+fn discrete_latents_that_are_not_summed_out_are_fitted() {
+    let folder = Folder::new("fit-discrete");
+    let model = folder
+        .file("labels.bug", "model { for (i in 1:4) { z[i] ~ dbern(p) y[i] ~ dnorm(4 * z[i], 1) } p ~ dbeta(2, 2) }");
+    let data = folder.file("labels.json", r#"{"y": [0.1, 3.9, 2.1, 4.2]}"#);
+    let summed = json(&format!("fit {model} --data {data}"));
+    assert_eq!(summed["plan"]["eliminated"], json!(["z[1:4]"]));
+    let fitted = json(&format!("fit {model} --data {data} --eliminate none --steps 300"));
+    assert_eq!(fitted["plan"]["eliminated"], json!([]));
+    let named = json(&format!("fit {model} --data {data} --eliminate z[3],z[1] --steps 300"));
+    assert_eq!(named["plan"]["eliminated"].as_array().map(Vec::len), Some(2));
+    for name in ["z[1]", "z[2]", "z[3]", "z[4]", "p"] {
+        let of = |found: &Value| number(&found["parameters"][name]["mean"]);
+        assert!((of(&fitted) - of(&summed)).abs() < 0.05, "{name}: {} for {}", of(&fitted), of(&summed));
+        assert!((of(&named) - of(&summed)).abs() < 0.05, "{name}: {} for {}", of(&named), of(&summed));
+    }
+}
+
+#[test]
+fn the_summary_has_every_field() {
+    let found = json(&format!("fit {}", example("coal")));
+    let keys: Vec<&String> = found.as_object().expect("an object").keys().collect();
+    let promised = [
+        "converged",
+        "elbo",
+        "evidence",
+        "khat",
+        "method",
+        "model",
+        "parameters",
+        "plan",
+        "schema",
+        "seed",
+        "steps",
+        "verdict",
+        "wall_seconds",
+        "warnings",
+    ];
+    assert_eq!(keys, promised);
+    assert_eq!((&found["schema"], &found["model"], &found["seed"]), (&json!(1), &json!("coal"), &json!(1)));
+    assert_eq!(found["plan"]["gradient"], json!({"pathwise": ["lambda[1:2]"]}));
+    for part in ["mean", "sd", "q05", "median", "q95", "mcse", "ess"] {
+        assert!(found["parameters"]["lambda[1]"][part].is_number(), "{part}");
+    }
+}
+
+#[test]
+fn a_run_leaves_its_files() {
+    let folder = Folder::new("fit-run");
+    let out = folder.path("run");
+    let line = format!("fit {} --draws 500 --monitor lambda,k --out {}", example("coal"), out.display());
+    let said = printed(&line);
+    assert!(said.contains(&out.display().to_string()), "{said}");
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let csv = read("draws.csv");
+    assert_eq!(csv.lines().next(), Some("lambda[1],lambda[2],k"));
+    assert_eq!(csv.lines().count(), 501);
+    assert_eq!(read("CODAindex.txt").lines().last(), Some("k 1001 1500"));
+    assert_eq!(read("CODAchain1.txt").lines().count(), 1500);
+    assert!(std::fs::read(out.join("draws.parquet")).expect("a file").starts_with(b"PAR1"));
+    assert!(read("trace.csv").lines().count() > 50);
+    let config = read("config.toml");
+    for line in ["draws = 500", "method = \"auto\"", "seed = 1", "monitor = \"lambda,k\"", "dialect = \"jags\""] {
+        assert!(config.contains(line), "{line} is not in\n{config}");
+    }
+    let summary: Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    let again = json(&line);
+    assert_eq!(summary["parameters"], again["parameters"]);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
+    let of = |threads: u8| {
+        let mut found = json(&format!("fit {} --threads {threads} --seed 7", example("zip_claims")));
+        found["wall_seconds"].take();
+        found
+    };
+    let one = of(1);
+    assert_eq!(one, of(2));
+    let other = json(&format!("fit {} --seed 8", example("zip_claims")));
+    assert_ne!(one["parameters"]["mu"], other["parameters"]["mu"]);
+}
+
+#[test]
+fn monitors_select_and_arrays_are_in_order() {
+    let names = |line: &str| -> Vec<String> {
+        let said = printed(&format!("fit {} --draws 200 {line}", example("eight_schools")));
+        let rows = said.lines().skip_while(|line| !line.starts_with("name ")).skip(2);
+        rows.take_while(|line| !line.is_empty())
+            .map(|line| line.split_whitespace().next().unwrap_or_default().to_owned())
+            .collect()
+    };
+    assert_eq!(names("--monitor sigma,theta[2:3],eta[1]"), ["sigma", "theta[2]", "theta[3]", "eta[1]"]);
+    let all = names("");
+    assert_eq!(all.len(), 18);
+    let theta: Vec<String> = (1..=8).map(|j| format!("theta[{j}]")).collect();
+    assert_eq!(all[10..], theta);
+}
+
+#[test]
+fn data_come_from_several_files_and_starts_from_another() {
+    let folder = Folder::new("fit-files");
+    let model = folder.file("line.bug", "model { for (i in 1:N) { y[i] ~ dnorm(mu + d[g[i]], 1) } mu ~ dnorm(0, 0.01) d[1] <- 0 d[2] ~ dnorm(0, 0.01) }");
+    let table = folder.file("table.csv", "y,g\n1.0,a\n1.2,a\n3.1,b\n2.9,b\n");
+    let sizes = folder.file("sizes.R", "N <- 4\n");
+    let init = folder.file("init.json", r#"{"mu": 1, "d": [null, 2]}"#);
+    let output = run(&format!("fit {model} --data {table} --data {sizes} --init {init} --draws 1000"));
+    let (said, noted) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{noted}");
+    assert!(noted.contains("Note:") && noted.contains('g'), "the coding of a column of text is told: {noted}");
+    assert!(said.contains("4 observed nodes") && said.contains("2 continuous"), "{said}");
+    let quiet = run(&format!("fit {model} --data {table} --data {sizes} --quiet --draws 100"));
+    assert!(quiet.stderr.is_empty(), "{}", text(&quiet.stderr));
+    let openbugs = format!("fit {model} --data {table} --data {sizes} --dialect openbugs --draws 100 --quiet");
+    assert!(run(&openbugs).status.success());
+}
+
+/// Each with its exit code and a part of what is said.
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = Folder::new("fit-wrong");
+    let model = folder.file("p.bug", "model { for (i in 1:N) { y[i] ~ dpois(lambda) } lambda ~ dgamma(1, 1) }");
+    let broken = folder.file("broken.bug", "model { lambda ~ dgamma(1, 1 }");
+    let nothing = folder.file("nothing.bug", "model { y ~ dpois(2) }");
+    let data = folder.file("data.json", r#"{"N": 3, "y": [1, 0, 2]}"#);
+    let bare = folder.file("bare.json", r#"{"N": 3, "y": [1, NaN, 2]}"#);
+    let negative = folder.file("negative.json", r#"{"N": 3, "y": [1, -1, 2]}"#);
+    let short = folder.file("short.json", r#"{"N": 5, "y": [1, 0, 2]}"#);
+    let square = folder.file("square.json", r#"{"N": 2, "y": [[1, 0], [2, 3]]}"#);
+    let one = folder.file("one.json", r#"{"y": 1}"#);
+    let odd = folder.file("data.xyz", "y = 1");
+    let bytes = folder.path("bytes.bug");
+    std::fs::write(&bytes, [0xff, 0xfe, 0x00]).expect("a file");
+    let blocked = folder.file("blocked", "a file where the folder should go");
+    let start = folder.file("start.json", r#"{"lambda": -1}"#);
+    let cases = [
+        ("fit".to_owned(), 64, "<MODEL>"),
+        (format!("fit {model} --data {data} --method flows"), 64, "mixture:K"),
+        (format!("fit {model} --data {data} --method mixture:0"), 64, "above 0"),
+        (format!("fit {model} --data {data} --draws 0"), 64, "--draws"),
+        (format!("fit {model} --data {data} --monitor lamda"), 64, "did you mean `lambda`?"),
+        (format!("fit {model} --data {data} --monitor lambda[2"), 64, "closing bracket"),
+        (format!("fit {model} --data {data} --eliminate q"), 64, "no latent `q`; there are: lambda"),
+        (format!("fit {model} --data {data} --correct never"), 64, "weights"),
+        (format!("fit {model} --data {data} --dialect winbugs"), 64, "openbugs"),
+        (format!("fit {broken}"), 65, "broken.bug:1:"),
+        (format!("fit {nothing} --data {one}"), 65, "nothing in the model is unknown"),
+        (format!("fit {} --data {data}", bytes.display()), 65, "save it as UTF-8"),
+        (format!("fit {model} --data {bare}"), 65, "a missing value is written `null`"),
+        (format!("fit {model} --data {negative}"), 65, "`y[2]` is observed as -1"),
+        (format!("fit {model} --data {short}"), 65, "index 4 of `y` is beyond its extent of 3"),
+        (format!("fit {model} --data {square}"), 65, "`y`"),
+        (format!("fit {model} --data {data} --data {data}"), 65, "in an earlier data file too"),
+        (format!("fit {model} --data {odd}"), 65, "use .json, .R or .csv"),
+        (format!("fit {model} --data {data} --init {start}"), 65, "`lambda` cannot start at -1"),
+        (format!("fit {model}"), 65, "give `N` a value in the data"),
+        ("fit nonesuch.bug".to_owned(), 66, "nonesuch.bug"),
+        (format!("fit {model} --data nonesuch.json"), 66, "check the path"),
+        (format!("fit {model} --data {data} --init nonesuch.R"), 66, "nonesuch.R"),
+        (format!("fit {model} --data {data} --out {blocked}"), 73, "something else has that name"),
+    ];
+    for (line, code, hint) in cases {
+        let output = run(&line);
+        assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+/// A density of zero wherever a search begins: the way out is told.
+#[test]
+fn a_fit_that_cannot_start_says_what_to_do() {
+    let folder = Folder::new("fit-start");
+    let model = folder.file("far.bug", "model { x ~ dnorm(520, 4) y ~ dpois(log(x - 500)) }");
+    let data = folder.file("far.json", r#"{"y": 3}"#);
+    let output = run(&format!("fit {model} --data {data}"));
+    assert_eq!(output.status.code(), Some(65), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("--init FILE gives starting values"), "{}", text(&output.stderr));
+    let init = folder.file("init.json", r#"{"x": 520}"#);
+    assert!(run(&format!("fit {model} --data {data} --init {init} --draws 200")).status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
+    use std::process::Stdio;
+    let folder = Folder::new("fit-interrupt");
+    let out = folder.path("run");
+    let line = format!("fit {} --steps 100000000 --draws 500 --out {}", example("rats"), out.display());
+    let child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    std::thread::sleep(std::time::Duration::from_millis(2500));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{told}");
+    assert!(told.contains("stopped early, at step") && told.contains("of 100000000"), "{told}");
+    assert!(said.contains("mu.b") && said.contains("Warning: the fit was stopped at step"), "{said}");
+    let summary = std::fs::read_to_string(out.join("summary.json")).expect("a summary");
+    let summary: Value = serde_json::from_str(&summary).expect("JSON");
+    assert_eq!(summary["converged"], json!(false));
+    assert!(number(&summary["steps"]) > 0.0);
+}
+
+#[test]
+fn help_shows_examples() {
+    for name in ["fit", "check"] {
+        let said = printed(&format!("{name} --help"));
+        assert!(said.contains("Examples:") && said.contains(&format!("hyperprior {name} examples/coal/model.bug")));
+    }
+}
