@@ -47,6 +47,8 @@ pub use variational::Variational;
 mod samples {
     #[doc = include_str!("../../../README.md")]
     mod readme {}
+    #[doc = include_str!("../../../book/src/fit.md")]
+    mod fit {}
     #[doc = include_str!("../../../book/src/your-own-model.md")]
     mod your_own_model {}
     #[doc = include_str!("../../../book/src/composing.md")]
