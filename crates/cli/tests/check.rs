@@ -63,7 +63,7 @@ fn latents_are_listed_by_array() {
     assert_eq!((&n["count"], &n["role"]), (&json!(40), &json!("summed out")));
 }
 
-/// log N(1.2; 0, 1) + log N(y; 1.2, 1), at the value that the point has.
+/// log 2 − 2s, and the two normal densities, at the values that each point has: no derivative of a transformation is in it.
 #[test]
 fn densities_are_on_the_scale_of_the_model() {
     let folder = Folder::new("check-points");
