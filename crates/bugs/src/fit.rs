@@ -2,7 +2,7 @@
 //! that has a name is drawn or calculated with them.
 
 use hyperprior::fit::Observer;
-use hyperprior::infer::{InferSettings, Inferred, infer};
+use hyperprior::infer::{InferSettings, Inferred, Starts, infer};
 use hyperprior::model::graph::{Eliminate, Graph, GraphModel, Quantity};
 use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
 use hyperprior::{Batch, Model};
@@ -120,8 +120,8 @@ impl Task {
     /// What the search, the fit and the draws say.
     pub fn run(&self, settings: &InferSettings, observer: &mut dyn Observer) -> Result<Posterior, FitError> {
         if !self.model.latents().is_empty() {
-            let start = self.model.start()?;
-            let inferred = infer(&self.model, start.as_deref(), settings, observer)?;
+            let starts = Starts::of(&self.model, settings.seed)?;
+            let inferred = infer(&self.model, &starts, settings, observer)?;
             let draws = self.draws(&inferred.z, settings.seed)?;
             return Ok(Posterior { draws, source: Source::Approximate(Box::new(inferred)) });
         }

@@ -291,7 +291,7 @@ fn what_is_wrong_is_said() {
 #[test]
 fn a_fit_that_cannot_start_says_what_to_do() {
     let folder = Folder::new("fit-start");
-    let model = folder.file("far.bug", "model { x ~ dnorm(520, 4) y ~ dpois(log(x - 500)) }");
+    let model = folder.file("far.bug", "model { x ~ dnorm(0, 1.0E-4) y ~ dnorm(log(x - 500), 100) }");
     let data = folder.file("far.json", r#"{"y": 3}"#);
     let output = run(&format!("fit {model} --data {data}"));
     assert_eq!(output.status.code(), Some(65), "{}", text(&output.stderr));

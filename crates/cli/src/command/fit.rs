@@ -122,7 +122,14 @@ impl Fit {
             Correction::Weights => Correct::Weights,
             Correction::Moves => Correct::Moves,
         };
-        InferSettings { method: self.method, seed: self.seed, draws: self.draws as usize, steps: self.steps, correct }
+        InferSettings {
+            method: self.method,
+            seed: self.seed,
+            draws: self.draws as usize,
+            steps: self.steps,
+            correct,
+            ..InferSettings::default()
+        }
     }
 
     fn config(&self, told: &Told) -> Config {
