@@ -105,7 +105,7 @@ fn every_method_finds_a_conjugate_posterior() {
     let folder = Folder::new("fit-methods");
     let model = folder.file("coin.bug", "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }");
     let data = folder.file("coin.json", r#"{"y": 7}"#);
-    for method in ["auto", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
+    for method in ["auto", "mean-field", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
         for correct in ["none", "weights", "moves"] {
             let found = json(&format!("fit {model} --data {data} --method {method} --correct {correct} --steps 1000"));
             let theta = &found["parameters"]["theta"];
