@@ -274,7 +274,7 @@ fn from_start(
     let settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(steps),
-        step_size: 0.01,
+        step_size: 0.03,
         gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
         start: StartSettings::single(),
         ..FitSettings::default()
