@@ -58,6 +58,11 @@ fn arithmetic() {
     assert_value("a[1] / 2 * a[3]", &[0.7 / 2.0 * 1.5]);
     assert_value("2^3^2 + a[1]", &[512.7]);
     assert_value("7 / 2 + a[1]", &[4.2]);
+    // A factor of zero makes a product zero, whatever the other is.
+    assert_value("0 * log(0) + a[1]", &[0.7]);
+    assert_value("step(a[2]) * log(0) + a[1]", &[0.7]);
+    assert_value("step(a[2]) * log(step(a[2])) + a[1]", &[0.7]);
+    assert_value("step(a[2]) * log(a[2]) + a[1]", &[0.7]);
     assert_value("(a[1] > 0) + 2 * (a[2] >= 0) + 4 * (a[3] == a[3])", &[5.0 - 0.0]);
     assert_value("ifelse(a[1] < 0 || !(a[2] > 0) && a[3] != 1, a[1], a[2])", &[0.7]);
     assert_value("step(a[2]) + equals(a[1], a[1]) + a[1]", &[1.7]);

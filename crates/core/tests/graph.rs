@@ -105,12 +105,13 @@ fn laws_on_the_line_integrate_to_one() {
         ),
     ];
     for (name, law) in laws {
-        for bounded in [false, true] {
+        for bounded in [(false, false), (true, false), (false, true), (true, true)] {
             let mut g = GraphBuilder::new();
             let law = law(&mut g);
-            let (low, high) = (g.constant(0.45), g.constant(3.5));
-            let bounds = Bounds { lower: Some(low), upper: Some(high), renormalised: true };
-            let bounds = (bounded && !["pareto", "beta"].contains(&name)).then_some(bounds);
+            let (low, high) = (g.constant(0.45), g.constant(if name == "beta" { 0.8 } else { 3.5 }));
+            let bounds =
+                Bounds { lower: bounded.0.then_some(low), upper: bounded.1.then_some(high), renormalised: true };
+            let bounds = (bounded != (false, false)).then_some(bounds);
             let x = g.stochastic("x", law, bounds, None).unwrap();
             // A latent that no observation depends on is left out, so one is tied on, and seen both ways.
             let share = g.call(Function::Phi, &[x]);
@@ -132,7 +133,61 @@ fn laws_on_the_line_integrate_to_one() {
                 out.iter().map(|x| x.exp()).sum::<f64>() * 80.0 / (nodes - 1) as f64
             };
             let both = total(0.0) + total(1.0);
-            assert!((both - 1.0).abs() < 1e-6, "{name} {bounded}: {both}");
+            assert!((both - 1.0).abs() < 1e-6, "{name} {bounded:?}: {both}");
+        }
+    }
+}
+
+const LAWS: usize = 14;
+const BETA: usize = 6;
+
+/// Every continuous law that can be truncated, with a parameter that may be random.
+fn truncatable(shape: Expr, two: Expr) -> [Law; LAWS] {
+    [
+        Law::Normal { mean: shape, precision: two },
+        Law::LogNormal { mean: two, precision: shape },
+        Law::Gamma { shape, rate: two },
+        Law::Gamma { shape: two, rate: shape },
+        Law::Exponential { rate: shape },
+        Law::ChiSquared { df: shape },
+        Law::Beta { a: shape, b: two },
+        Law::StudentT { mean: two, precision: shape, df: shape },
+        Law::Laplace { mean: shape, rate: two },
+        Law::Logistic { mean: two, rate: shape },
+        Law::Weibull { shape, rate: two },
+        Law::Pareto { shape, lower: two },
+        Law::GeneralisedGamma { shape, rate: two, power: shape },
+        Law::FDistribution { n: two, m: shape },
+    ]
+}
+
+#[test]
+fn truncated_laws_have_the_right_constant_and_gradient() {
+    let bounds = [(Some(0.3), None), (None, Some(2.6)), (Some(0.3), Some(2.6)), (Some(2.4), Some(2.6))];
+    for law in 0..LAWS {
+        for (low, high) in bounds {
+            let scale = if law == BETA { 0.35 } else { 1.0 };
+            let build = |fixed: Option<f64>| {
+                let mut g = GraphBuilder::new();
+                let two = g.constant(2.0);
+                let shape = match fixed {
+                    Some(x) => g.constant(x),
+                    None => g.stochastic("shape", Law::Gamma { shape: two, rate: two }, None, None).unwrap(),
+                };
+                let end = |g: &mut GraphBuilder, x: Option<f64>| x.map(|x| g.constant(scale * x));
+                let bounds = Bounds { lower: end(&mut g, low), upper: end(&mut g, high), renormalised: true };
+                let x = g.stochastic("x", truncatable(shape, two)[law].clone(), Some(bounds), None).unwrap();
+                g.stochastic("y", Law::Normal { mean: x, precision: two }, None, Some(0.7)).unwrap();
+                g.build().unwrap()
+            };
+            let random = check(build(None), &Eliminate::Nothing, 3);
+            let x = 2.5 * scale;
+            for shape in [0.4, 1.7, 6.0] {
+                let fixed = build(Some(shape)).model().unwrap().log_density(&[x]).unwrap();
+                let prior = 4.0_f64.ln() + f64::ln(shape) - 2.0 * shape;
+                let both = random.log_density(&[shape, x]).unwrap();
+                assert!((both - prior - fixed).abs() < 1e-9, "{law} {low:?} {high:?} {shape}: {both} {prior} {fixed}");
+            }
         }
     }
 }

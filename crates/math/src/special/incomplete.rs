@@ -144,6 +144,46 @@ pub fn incomplete_gamma_d_a(a: f64, x: f64) -> f64 {
     -sign * ln_gamma_kernel(a, x, x.ln()).exp() * d_mass
 }
 
+/// ln P(a, x) with its derivatives along a and x, far into the tail where P itself is no longer a number.
+///
+/// ```
+/// // P(1, x) = 1 − e⁻ˣ
+/// let [value, _, d_x] = hyperprior_math::special::ln_incomplete_gamma(1.0, 1e-5);
+/// assert!((value - (1e-5_f64).ln()).abs() < 1e-5 && (d_x - 1e5).abs() < 1.0);
+/// ```
+pub fn ln_incomplete_gamma(a: f64, x: f64) -> [f64; 3] {
+    ln_gamma_share(a, x, -1.0)
+}
+
+/// ln(1 − P(a, x)) with its derivatives along a and x.
+///
+/// ```
+/// let [value, _, d_x] = hyperprior_math::special::ln_incomplete_gamma_upper(1.0, 900.0);
+/// assert!((value + 900.0).abs() < 1e-10 && (d_x + 1.0).abs() < 1e-10);
+/// ```
+pub fn ln_incomplete_gamma_upper(a: f64, x: f64) -> [f64; 3] {
+    ln_gamma_share(a, x, 1.0)
+}
+
+/// The log of the share below x (`side` −1) or above it (1), with its derivatives along a and x.
+fn ln_gamma_share(a: f64, x: f64, side: f64) -> [f64; 3] {
+    if !(a > 0.0) || x.is_nan() {
+        return [f64::NAN; 3];
+    }
+    if x <= 0.0 || x == f64::INFINITY {
+        return [if (x > 0.0) == (side < 0.0) { 0.0 } else { f64::NEG_INFINITY }, 0.0, 0.0];
+    }
+    let (sign, mass, d_mass) = gamma_tail(a, x);
+    let ln_kernel = ln_gamma_kernel(a, x, x.ln());
+    if sign == side {
+        // The tail that was integrated: the kernel cancels in the derivatives.
+        return [ln_kernel + mass.ln(), d_mass / mass, -side / (x * mass)];
+    }
+    let kernel = ln_kernel.exp();
+    let share = 1.0 - kernel * mass;
+    [(-kernel * mass).ln_1p(), -kernel * d_mass / share, -side * kernel / (x * share)]
+}
+
 /// ∂x/∂a of a Gamma(a, 1) variable at fixed P(a, x): −(∂P/∂a) / density(x), in which the normalising constant cancels.
 ///
 /// ```
@@ -264,6 +304,32 @@ pub fn incomplete_beta_d_shapes(a: f64, b: f64, x: f64) -> [f64; 2] {
     let (is_lower, _, d_mass) = beta_tail(a, b, x, 1.0 - x);
     let scale = ln_beta_kernel(a, b, x, 1.0 - x).exp();
     d_mass.map(|d| if is_lower { scale * d } else { -scale * d })
+}
+
+/// ln I_x(a, b) with its derivatives along a, b and x, far into the tail where I itself is no longer a number.
+///
+/// ```
+/// // I_x(a, 1) = xᵃ
+/// let [value, d_a, _, d_x] = hyperprior_math::special::ln_incomplete_beta(200.0, 1.0, 1e-3);
+/// assert!((value - 200.0 * 1e-3_f64.ln()).abs() < 1e-9);
+/// assert!((d_a - 1e-3_f64.ln()).abs() < 1e-9 && (d_x - 2e5).abs() < 1e-6);
+/// ```
+pub fn ln_incomplete_beta(a: f64, b: f64, x: f64) -> [f64; 4] {
+    if !(a > 0.0 && b > 0.0) || x.is_nan() {
+        return [f64::NAN; 4];
+    }
+    if x <= 0.0 || x >= 1.0 {
+        return [if x > 0.0 { 0.0 } else { f64::NEG_INFINITY }, 0.0, 0.0, 0.0];
+    }
+    let y = 1.0 - x;
+    let (is_lower, mass, [d_a, d_b]) = beta_tail(a, b, x, y);
+    let ln_kernel = ln_beta_kernel(a, b, x, y);
+    if is_lower {
+        return [ln_kernel + mass.ln(), d_a / mass, d_b / mass, 1.0 / (x * y * mass)];
+    }
+    let kernel = ln_kernel.exp();
+    let share = 1.0 - kernel * mass;
+    [(-kernel * mass).ln_1p(), -kernel * d_a / share, -kernel * d_b / share, kernel / (x * y * share)]
 }
 
 /// ∂x/∂a and ∂x/∂b of a Beta(a, b) variable at fixed I_x(a, b).

@@ -4,6 +4,7 @@ mod incomplete;
 
 pub use incomplete::{
     beta_pathwise, gamma_pathwise, incomplete_beta, incomplete_beta_d_shapes, incomplete_gamma, incomplete_gamma_d_a,
+    ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper,
 };
 pub(crate) use incomplete::{beta_scores, ln_beta_kernel, ln_gamma_kernel, tail_integrals};
 use std::f64::consts::{FRAC_1_SQRT_2, PI};

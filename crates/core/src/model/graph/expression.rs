@@ -5,7 +5,7 @@
 //! collected. A likelihood of a thousand equal observations thus costs one node, and a plate's sufficient statistics come out
 //! by themselves.
 
-use super::operation::{Binary, Unary, log_sum};
+use super::operation::{Binary, Ternary, Unary, log_sum, product};
 use hashbrown::HashTable;
 
 /// A scalar expression of a graph.
@@ -30,8 +30,7 @@ pub(crate) enum Node {
     },
     Unary(Unary, Expr),
     Binary(Binary, Expr, Expr),
-    /// The second where the first is not 0, else the third.
-    Choose(Expr, Expr, Expr),
+    Ternary(Ternary, Expr, Expr, Expr),
     /// list\[index − 1\]; NaN outside.
     Select {
         index: Expr,
@@ -124,7 +123,7 @@ impl Expressions {
                 f(a);
                 f(b);
             }
-            Node::Choose(a, b, c) => {
+            Node::Ternary(_, a, b, c) => {
                 f(a);
                 f(b);
                 f(c);
@@ -171,7 +170,7 @@ impl Expressions {
             }
             Node::Unary(f, a) => mix(mix(4, f as u64), u64::from(a.0)),
             Node::Binary(f, a, b) => mix(mix(mix(5, f as u64), u64::from(a.0)), u64::from(b.0)),
-            Node::Choose(a, b, c) => mix(mix(mix(6, u64::from(a.0)), u64::from(b.0)), u64::from(c.0)),
+            Node::Ternary(f, a, b, c) => [a, b, c].iter().fold(mix(6, f as u64), |h, e| mix(h, u64::from(e.0))),
             Node::Select { index, list } => mix(mix(7, u64::from(index.0)), u64::from(list.0)),
             Node::LogSumExp { list } => mix(8, u64::from(list.0)),
         };
@@ -199,7 +198,7 @@ impl Expressions {
             }
             (Node::Unary(f, a), Node::Unary(g, b)) => f == g && a == b,
             (Node::Binary(f, a, b), Node::Binary(g, c, d)) => f == g && a == c && b == d,
-            (Node::Choose(a, b, c), Node::Choose(d, e, f)) => a == d && b == e && c == f,
+            (Node::Ternary(f, a, b, c), Node::Ternary(g, d, e, h)) => f == g && (a, b, c) == (d, e, h),
             (Node::Select { index, list }, Node::Select { index: i, list: l }) => index == i && list == l,
             (Node::LogSumExp { list }, Node::LogSumExp { list: l }) => list == l,
             _ => false,
@@ -359,8 +358,13 @@ impl Expressions {
 
     fn multiply_by(&mut self, e: Expr, x: f64) -> Expr {
         match self.value(e) {
-            Some(y) => self.constant(x * y),
-            None => self.scale(e, x),
+            Some(y) => self.constant(product(x, y)),
+            None if x.is_finite() => self.scale(e, x),
+            // In a sum it would be a weight that makes nothing of zero.
+            None => {
+                let x = self.constant(x);
+                self.intern(Node::Binary(Binary::Multiply, x.min(e), x.max(e)), Known::default())
+            }
         }
     }
 
@@ -472,8 +476,18 @@ impl Expressions {
                     positive: x.positive && y.positive,
                     whole: x.whole && y.whole,
                 };
-                self.intern(Node::Choose(condition, a, b), known)
+                self.intern(Node::Ternary(Ternary::Choose, condition, a, b), known)
             }
+        }
+    }
+
+    pub(crate) fn ternary(&mut self, f: Ternary, a: Expr, b: Expr, c: Expr) -> Expr {
+        if f == Ternary::Choose {
+            return self.choose(a, b, c);
+        }
+        match [a, b, c].map(|e| self.value(e)) {
+            [Some(x), Some(y), Some(z)] => self.constant(f.apply([x, y, z])),
+            _ => self.intern(Node::Ternary(f, a, b, c), Known::default()),
         }
     }
 

@@ -38,11 +38,7 @@ impl Interpreter {
                 }
                 Node::Unary(f, a) => f.apply(value(a)),
                 Node::Binary(f, a, b) => f.apply(value(a), value(b)),
-                Node::Choose(condition, a, b) => match value(condition) {
-                    x if x.is_nan() => x,
-                    0.0 => value(b),
-                    _ => value(a),
-                },
+                Node::Ternary(f, a, b, c) => f.apply([value(a), value(b), value(c)]),
                 Node::Select { index, list } => {
                     let (k, list) = (value(index), arena.list(list));
                     let inside = k >= 1.0 && k <= list.len() as f64 && k.fract() == 0.0;

@@ -1,6 +1,9 @@
 //! The operations of an expression: what each makes of a number, and its derivative.
 
-use hyperprior_math::special::{digamma, ln_gamma, log_sum_exp, normal_cdf, normal_quantile, sigmoid, softplus};
+use hyperprior_math::special::{
+    digamma, ln_gamma, ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper, log_sum_exp, normal_cdf,
+    normal_quantile, sigmoid, softplus,
+};
 
 /// A function of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,6 +120,7 @@ impl Unary {
 /// A function of two numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Binary {
+    /// x y, and 0 where either is 0 whatever the other is.
     Multiply,
     Power,
     /// x log y, and 0 where x is 0 whatever y is.
@@ -125,13 +129,16 @@ pub(crate) enum Binary {
     Min,
     /// The second where the first is at least 0, else −∞: a law's support.
     Require,
+    /// The log of what a gamma law of shape x and rate 1 has below y, and of what it has above.
+    LogGammaBelow,
+    LogGammaAbove,
 }
 
 impl Binary {
     /// f(x, y).
     pub(crate) fn apply(self, x: f64, y: f64) -> f64 {
         match self {
-            Self::Multiply => x * y,
+            Self::Multiply => product(x, y),
             Self::Power => x.powf(y),
             Self::XLogY => x_log_y(x, y),
             Self::Max => {
@@ -151,6 +158,8 @@ impl Binary {
             Self::Require if x >= 0.0 => y,
             Self::Require if x.is_nan() => x,
             Self::Require => f64::NEG_INFINITY,
+            Self::LogGammaBelow => ln_incomplete_gamma(x, y)[0],
+            Self::LogGammaAbove => ln_incomplete_gamma_upper(x, y)[0],
         }
     }
 
@@ -163,8 +172,53 @@ impl Binary {
             Self::Max => (f64::from(x > y), f64::from(!(x > y))),
             Self::Min => (f64::from(x < y), f64::from(!(x < y))),
             Self::Require => (0.0, f64::from(x >= 0.0)),
+            Self::LogGammaBelow => {
+                let [_, d_x, d_y] = ln_incomplete_gamma(x, y);
+                (d_x, d_y)
+            }
+            Self::LogGammaAbove => {
+                let [_, d_x, d_y] = ln_incomplete_gamma_upper(x, y);
+                (d_x, d_y)
+            }
         }
     }
+}
+
+/// A function of three numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Ternary {
+    /// The second where the first is not 0, else the third.
+    Choose,
+    /// The log of what a beta law has below a number: a, b and the number.
+    LogBetaBelow,
+}
+
+impl Ternary {
+    /// f(x, y, z).
+    pub(crate) fn apply(self, [x, y, z]: [f64; 3]) -> f64 {
+        match self {
+            Self::Choose if x.is_nan() => x,
+            Self::Choose if x == 0.0 => z,
+            Self::Choose => y,
+            Self::LogBetaBelow => ln_incomplete_beta(x, y, z)[0],
+        }
+    }
+
+    /// (∂f/∂x, ∂f/∂y, ∂f/∂z).
+    pub(crate) fn derivatives(self, [x, y, z]: [f64; 3]) -> [f64; 3] {
+        match self {
+            Self::Choose => [0.0, f64::from(x != 0.0), f64::from(x == 0.0)],
+            Self::LogBetaBelow => {
+                let [_, d_x, d_y, d_z] = ln_incomplete_beta(x, y, z);
+                [d_x, d_y, d_z]
+            }
+        }
+    }
+}
+
+/// x y, and 0 where either is 0 whatever the other is: a term that is switched off may be anything.
+pub(crate) fn product(x: f64, y: f64) -> f64 {
+    if x == 0.0 || y == 0.0 { 0.0 } else { x * y }
 }
 
 /// x log y, and 0 where x is 0 whatever y is.
@@ -233,7 +287,16 @@ mod tests {
                 assert!((found - slope).abs() < 1e-6 * slope.abs().max(1e-3), "{f:?} at {x}: {found} against {slope}");
             }
         }
-        for f in [Binary::Multiply, Binary::Power, Binary::XLogY, Binary::Max, Binary::Min] {
+        let binary = [
+            Binary::Multiply,
+            Binary::Power,
+            Binary::XLogY,
+            Binary::Max,
+            Binary::Min,
+            Binary::LogGammaBelow,
+            Binary::LogGammaAbove,
+        ];
+        for f in binary {
             for (x, y) in [(0.7, 1.9), (2.5, 0.4)] {
                 let h = 1e-6;
                 let slopes = (
@@ -242,6 +305,19 @@ mod tests {
                 );
                 let found = f.derivatives(x, y, f.apply(x, y));
                 assert!((found.0 - slopes.0).abs() < 1e-7 && (found.1 - slopes.1).abs() < 1e-7, "{f:?} at {x}, {y}");
+            }
+        }
+        for f in [Ternary::Choose, Ternary::LogBetaBelow] {
+            for at in [[0.7, 1.9, 0.2], [2.5, 0.4, 0.9]] {
+                for (k, found) in f.derivatives(at).into_iter().enumerate() {
+                    let moved = |h: f64| {
+                        let mut at = at;
+                        at[k] += h;
+                        f.apply(at)
+                    };
+                    let slope = (moved(1e-6) - moved(-1e-6)) / 2e-6;
+                    assert!((found - slope).abs() < 1e-7 * slope.abs().max(1.0), "{f:?} at {at:?}, {k}");
+                }
             }
         }
     }

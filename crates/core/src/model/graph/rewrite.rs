@@ -52,7 +52,7 @@ impl Shape {
             }
             Node::Unary(f, a) => into.unary(f, map(a)),
             Node::Binary(f, a, b) => into.binary(f, map(a), map(b)),
-            Node::Choose(a, b, c) => into.choose(map(a), map(b), map(c)),
+            Node::Ternary(f, a, b, c) => into.ternary(f, map(a), map(b), map(c)),
             Node::Select { index, .. } => into.select(map(index), &self.list),
             Node::LogSumExp { .. } => into.log_sum_exp(&self.list),
         }

@@ -2,11 +2,29 @@
 
 use super::expression::{Expr, Expressions};
 use super::law::Law;
-use super::operation::Unary;
-use hyperprior_math::special::{incomplete_beta, incomplete_gamma};
+use super::operation::{Binary, Ternary, Unary};
+use std::f64::consts::LN_2;
 
 /// The most values that a truncated count may be summed over.
 const TERMS_MAX: f64 = 10_000.0;
+
+/// A distribution function of a standardised number.
+#[derive(Clone, Copy, Debug)]
+enum Cumulative {
+    /// One that is symmetric around 0 and has an operation of its own.
+    Symmetric(Unary),
+    Laplace,
+    Student {
+        df: Expr,
+    },
+    Gamma {
+        shape: Expr,
+    },
+    Beta {
+        a: Expr,
+        b: Expr,
+    },
+}
 
 impl Expressions {
     /// log P(lower ≤ x ≤ upper), or the reason why it is not known.
@@ -20,27 +38,41 @@ impl Expressions {
         if law.is_discrete() {
             return self.log_sum_between(law, lower, upper, normalised);
         }
-        // A law of this many standard deviations, or of a cumulative hazard: the log of a difference of two tails.
-        match *law {
+        let share = match *law {
             Law::Normal { mean, precision } => {
                 let [low, high] = [lower, upper].map(|b| b.map(|b| self.standardised(b, mean, precision)));
-                Ok(self.log_normal_between(low, high))
+                Ok(self.log_between(Cumulative::Symmetric(Unary::Phi), low, high))
             }
             Law::LogNormal { mean, precision } => {
-                let [low, high] = [lower, upper].map(|b| {
+                let [low, high] = [self.above_zero(lower), upper].map(|b| {
                     b.map(|b| {
                         let log = self.log(b);
                         self.standardised(log, mean, precision)
                     })
                 });
-                Ok(self.log_normal_between(low, high))
+                Ok(self.log_between(Cumulative::Symmetric(Unary::Phi), low, high))
+            }
+            Law::Logistic { mean, rate } | Law::Laplace { mean, rate } => {
+                let [low, high] = [lower, upper].map(|b| {
+                    b.map(|b| {
+                        let distance = self.subtract(b, mean);
+                        self.multiply(rate, distance)
+                    })
+                });
+                let is_logistic = matches!(law, Law::Logistic { .. });
+                let law = if is_logistic { Cumulative::Symmetric(Unary::Sigmoid) } else { Cumulative::Laplace };
+                Ok(self.log_between(law, low, high))
+            }
+            Law::StudentT { mean, precision, df } => {
+                let [low, high] = [lower, upper].map(|b| b.map(|b| self.standardised(b, mean, precision)));
+                Ok(self.log_between(Cumulative::Student { df }, low, high))
             }
             Law::Exponential { rate } => {
-                let [low, high] = [lower, upper].map(|b| b.map(|b| self.multiply(rate, b)));
+                let [low, high] = [self.above_zero(lower), upper].map(|b| b.map(|b| self.multiply(rate, b)));
                 Ok(self.log_survival_between(low, high))
             }
             Law::Weibull { shape, rate } => {
-                let [low, high] = [lower, upper].map(|b| {
+                let [low, high] = [self.above_zero(lower), upper].map(|b| {
                     b.map(|b| {
                         let power = self.power(b, shape);
                         self.multiply(rate, power)
@@ -58,23 +90,58 @@ impl Expressions {
                 });
                 Ok(self.log_survival_between(low, high))
             }
-            Law::Logistic { mean, rate } => {
-                let [low, high] = [lower, upper].map(|b| {
+            Law::Gamma { shape, rate } => {
+                let [low, high] = [self.above_zero(lower), upper].map(|b| b.map(|b| self.multiply(rate, b)));
+                Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
+            }
+            Law::ChiSquared { df } => {
+                let shape = self.scale(df, 0.5);
+                let [low, high] = [self.above_zero(lower), upper].map(|b| b.map(|b| self.scale(b, 0.5)));
+                Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
+            }
+            Law::GeneralisedGamma { shape, rate, power } => {
+                let [low, high] = [self.above_zero(lower), upper].map(|b| {
                     b.map(|b| {
-                        let distance = self.subtract(b, mean);
-                        self.multiply(rate, distance)
+                        let scaled = self.multiply(rate, b);
+                        self.power(scaled, power)
                     })
                 });
-                Ok(self.log_between(low, high, Unary::Sigmoid))
+                Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
+            }
+            Law::Beta { a, b } => {
+                let high = upper.filter(|e| !self.value(*e).is_some_and(|x| x >= 1.0));
+                let low = self.above_zero(lower);
+                Ok(self.log_between(Cumulative::Beta { a, b }, low, high))
+            }
+            Law::FDistribution { n, m } => {
+                let (a, b) = (self.scale(n, 0.5), self.scale(m, 0.5));
+                let [low, high] = [self.above_zero(lower), upper].map(|x| {
+                    x.map(|x| {
+                        let part = self.multiply(n, x);
+                        let whole = self.add(part, m);
+                        self.divide(part, whole)
+                    })
+                });
+                Ok(self.log_between(Cumulative::Beta { a, b }, low, high))
             }
             Law::Uniform { lower: least, upper: most } => {
-                let (low, high) = (lower.unwrap_or(least), upper.unwrap_or(most));
+                let low = lower.map_or(least, |e| self.binary(Binary::Max, e, least));
+                let high = upper.map_or(most, |e| self.binary(Binary::Min, e, most));
                 let (inside, all) = (self.subtract(high, low), self.subtract(most, least));
                 let (inside, all) = (self.log(inside), self.log(all));
                 Ok(self.subtract(inside, all))
             }
-            _ => self.log_fixed_between(law, lower, upper),
+            _ => Err(format!("a {} law cannot be truncated", law.name())),
+        }?;
+        match self.value(share) {
+            Some(x) if !(x > f64::NEG_INFINITY) => Err("there is no probability between the bounds".to_owned()),
+            _ => Ok(share),
         }
+    }
+
+    /// A lower bound that takes nothing from a law above zero is none.
+    fn above_zero(&self, bound: Option<Expr>) -> Option<Expr> {
+        bound.filter(|e| !self.value(*e).is_some_and(|x| x <= 0.0))
     }
 
     fn standardised(&mut self, x: Expr, mean: Expr, precision: Expr) -> Expr {
@@ -82,36 +149,105 @@ impl Expressions {
         self.multiply(root, distance)
     }
 
-    fn log_normal_between(&mut self, low: Option<Expr>, high: Option<Expr>) -> Expr {
-        self.log_between(low, high, Unary::Phi)
-    }
-
-    /// log(F(high) − F(low)) for a symmetric F.
-    fn log_between(&mut self, low: Option<Expr>, high: Option<Expr>, cumulative: Unary) -> Expr {
+    /// log(F(high) − F(low)). Between two bounds it is the difference of the smaller two tails, so that it stays a number
+    /// where F is close to 1.
+    fn log_between(&mut self, law: Cumulative, low: Option<Expr>, high: Option<Expr>) -> Expr {
         match (low, high) {
             (None, None) => self.constant(0.0),
-            (Some(low), None) => {
-                let opposite = self.scale(low, -1.0);
-                let share = self.unary(cumulative, opposite);
-                self.log(share)
-            }
-            (None, Some(high)) => {
-                let share = self.unary(cumulative, high);
-                self.log(share)
-            }
+            (Some(low), None) => self.log_above(law, low),
+            (None, Some(high)) => self.log_below(law, high),
             (Some(low), Some(high)) => {
-                let (low, high) = (self.unary(cumulative, low), self.unary(cumulative, high));
-                let share = self.subtract(high, low);
-                self.log(share)
+                let past = self.is_past_centre(law, low);
+                let (all, less) = (self.log_above(law, low), self.log_above(law, high));
+                let above = self.log_difference(all, less);
+                let (all, less) = (self.log_below(law, high), self.log_below(law, low));
+                let below = self.log_difference(all, less);
+                self.choose(past, above, below)
             }
         }
     }
 
+    /// log(eᵃ − eᵇ).
+    fn log_difference(&mut self, a: Expr, b: Expr) -> Expr {
+        let less = self.subtract(b, a);
+        let share = self.unary(Unary::LogOneMinusExp, less);
+        self.add(a, share)
+    }
+
+    /// 1 where x is past the middle of the law, else 0.
+    fn is_past_centre(&mut self, law: Cumulative, x: Expr) -> Expr {
+        let past = match law {
+            Cumulative::Gamma { shape } => self.subtract(x, shape),
+            Cumulative::Beta { a, b } => {
+                // x ≥ a / (a + b).
+                let whole = self.add(a, b);
+                let reached = self.multiply(x, whole);
+                self.subtract(reached, a)
+            }
+            Cumulative::Symmetric(_) | Cumulative::Laplace | Cumulative::Student { .. } => x,
+        };
+        self.unary(Unary::Step, past)
+    }
+
+    fn log_below(&mut self, law: Cumulative, x: Expr) -> Expr {
+        match law {
+            Cumulative::Symmetric(f) => {
+                let share = self.unary(f, x);
+                self.log(share)
+            }
+            Cumulative::Gamma { shape } => self.binary(Binary::LogGammaBelow, shape, x),
+            Cumulative::Beta { a, b } => self.ternary(Ternary::LogBetaBelow, a, b, x),
+            Cumulative::Laplace | Cumulative::Student { .. } => {
+                let opposite = self.scale(x, -1.0);
+                self.log_above(law, opposite)
+            }
+        }
+    }
+
+    fn log_above(&mut self, law: Cumulative, x: Expr) -> Expr {
+        match law {
+            Cumulative::Symmetric(_) => {
+                let opposite = self.scale(x, -1.0);
+                self.log_below(law, opposite)
+            }
+            Cumulative::Gamma { shape } => self.binary(Binary::LogGammaAbove, shape, x),
+            Cumulative::Beta { a, b } => {
+                let other = self.complement(x);
+                self.ternary(Ternary::LogBetaBelow, b, a, other)
+            }
+            Cumulative::Laplace | Cumulative::Student { .. } => {
+                if self.value(x) == Some(0.0) {
+                    return self.constant(-LN_2);
+                }
+                let is_above = self.unary(Unary::Step, x);
+                let distance = self.unary(Unary::Abs, x);
+                let tail = self.log_outer(law, distance);
+                let other = self.unary(Unary::LogOneMinusExp, tail);
+                self.choose(is_above, tail, other)
+            }
+        }
+    }
+
+    /// The log of what a symmetric law has above a distance from its middle.
+    fn log_outer(&mut self, law: Cumulative, distance: Expr) -> Expr {
+        let Cumulative::Student { df } = law else { return self.linear(&[(distance, -1.0)], -LN_2) };
+        let square = self.unary(Unary::Square, distance);
+        let (sum, a, b) = (self.add(square, df), self.scale(df, 0.5), self.constant(0.5));
+        let x = self.divide(df, sum);
+        let both = self.ternary(Ternary::LogBetaBelow, a, b, x);
+        self.linear(&[(both, 1.0)], -LN_2)
+    }
+
     /// log(e^−low − e^−high) of cumulative hazards.
     fn log_survival_between(&mut self, low: Option<Expr>, high: Option<Expr>) -> Expr {
+        let zero = self.constant(0.0);
         let base = match low {
-            Some(low) => self.scale(low, -1.0),
-            None => self.constant(0.0),
+            // Below the law's support there is no hazard yet.
+            Some(low) => {
+                let low = if self.known(low).nonnegative { low } else { self.binary(Binary::Max, low, zero) };
+                self.scale(low, -1.0)
+            }
+            None => zero,
         };
         match high {
             None => base,
@@ -155,49 +291,4 @@ impl Expressions {
         let below = sum(self, least, low - 1.0)?;
         Ok(self.unary(Unary::LogOneMinusExp, below))
     }
-
-    /// With parameters and bounds that are numbers.
-    fn log_fixed_between(&mut self, law: &Law, lower: Option<Expr>, upper: Option<Expr>) -> Result<Expr, String> {
-        let parameters: Option<Vec<f64>> = law.parameters().into_iter().map(|e| self.value(e)).collect();
-        let bound = |this: &Self, e: Option<Expr>, absent: f64| e.map_or(Some(absent), |e| this.value(e));
-        let (Some(p), Some(low), Some(high)) =
-            (parameters, bound(self, lower, f64::NEG_INFINITY), bound(self, upper, f64::INFINITY))
-        else {
-            return Err(format!("a truncated {} law needs parameters and bounds that are numbers", law.name()));
-        };
-        let cumulative = |x: f64| -> Option<f64> {
-            if x == f64::INFINITY {
-                return Some(1.0);
-            }
-            let positive = |f: &dyn Fn(f64) -> f64| if x <= 0.0 { 0.0 } else { f(x) };
-            match law {
-                Law::Gamma { .. } => Some(positive(&|x| incomplete_gamma(p[0], p[1] * x))),
-                Law::ChiSquared { .. } => Some(positive(&|x| incomplete_gamma(0.5 * p[0], 0.5 * x))),
-                Law::GeneralisedGamma { .. } => Some(positive(&|x| incomplete_gamma(p[0], (p[1] * x).powf(p[2])))),
-                Law::Beta { .. } => Some(positive(&|x| if x >= 1.0 { 1.0 } else { incomplete_beta(p[0], p[1], x) })),
-                Law::FDistribution { .. } => {
-                    Some(positive(&|x| incomplete_beta(0.5 * p[0], 0.5 * p[1], p[0] * x / (p[0] * x + p[1]))))
-                }
-                Law::StudentT { .. } => Some(student_cdf((x - p[0]) * p[1].sqrt(), p[2])),
-                Law::Laplace { .. } => {
-                    let z = p[1] * (x - p[0]);
-                    Some(if z < 0.0 { 0.5 * z.exp() } else { 1.0 - 0.5 * (-z).exp() })
-                }
-                _ => None,
-            }
-        };
-        match (cumulative(high), cumulative(low)) {
-            (Some(high), Some(low)) if high > low => Ok(self.constant((high - low).ln())),
-            (Some(_), Some(_)) => Err("there is no probability between the bounds".to_owned()),
-            _ => Err(format!("a {} law cannot be truncated", law.name())),
-        }
-    }
-}
-
-fn student_cdf(t: f64, df: f64) -> f64 {
-    if t == f64::NEG_INFINITY {
-        return 0.0;
-    }
-    let tail = 0.5 * incomplete_beta(0.5 * df, 0.5, df / (df + t * t));
-    if t > 0.0 { 1.0 - tail } else { tail }
 }

@@ -61,11 +61,14 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
             }
             Kind::Unary(f) => unary(s, f, operands, values, values_own, own, before),
             Kind::Binary(f) => binary(s, f, operands, values, values_own, own, before),
-            Kind::Choose => {
+            Kind::Ternary(f) => {
                 for (d, o) in own.iter().zip(operands.chunks_exact(3)) {
-                    for i in 0..TILE {
-                        let to = if values[o[0] as usize][i] == 0.0 { o[2] } else { o[1] };
-                        before[to as usize][i] += d[i];
+                    let o = [o[0], o[1], o[2]].map(|o| o as usize);
+                    for i in (0..TILE).filter(|i| d[*i] != 0.0) {
+                        let slopes = f.derivatives(o.map(|o| values[o][i]));
+                        for (o, slope) in o.into_iter().zip(slopes).filter(|(_, slope)| *slope != 0.0) {
+                            before[o][i] += d[i] * slope;
+                        }
                     }
                 }
             }

@@ -1,7 +1,7 @@
 //! Evaluating a tape.
 
 use super::{Kind, Row, Run, TILE, Tape};
-use crate::model::graph::operation::{Binary, Unary, x_log_y};
+use crate::model::graph::operation::{Binary, Ternary, Unary, x_log_y};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::prelude::*;
 use hyperprior_math::simd::{LANES, Simd, V, exp, ln, softplus_sigmoid, splat};
@@ -125,7 +125,7 @@ fn forward_kernel<S: Simd>(s: S, tape: &Tape, runs: Range<usize>, values: &mut [
             Kind::Linear { terms_len } => linear(s, terms_len as usize, operands, tape.weights_of(run), before, own),
             Kind::Unary(f) => unary(s, f, operands, before, own),
             Kind::Binary(f) => binary(s, f, operands, before, own),
-            Kind::Choose => choose(operands, before, own),
+            Kind::Ternary(f) => ternary(f, operands, before, own),
             Kind::Select { choices_len } => {
                 let (choices, indices) = operands.split_at(choices_len as usize);
                 select(choices, indices, before, own);
@@ -206,8 +206,10 @@ fn binary<S: Simd>(s: S, f: Binary, operands: &[u32], before: &[Row], own: &mut 
         let (a, b) = (&before[pair[0] as usize], &before[pair[1] as usize]);
         match f {
             Binary::Multiply => {
+                let zero = splat(s, 0.0);
                 for v in 0..VECTORS {
-                    put(get(s, a, v) * get(s, b, v), out, v);
+                    let (a, b) = (get(s, a, v), get(s, b, v));
+                    put((a.simd_eq(zero) | b.simd_eq(zero)).select(zero, a * b), out, v);
                 }
             }
             Binary::XLogY => {
@@ -224,17 +226,11 @@ fn binary<S: Simd>(s: S, f: Binary, operands: &[u32], before: &[Row], own: &mut 
     }
 }
 
-fn choose(operands: &[u32], before: &[Row], own: &mut [Row]) {
+fn ternary(f: Ternary, operands: &[u32], before: &[Row], own: &mut [Row]) {
     for (out, o) in own.iter_mut().zip(operands.chunks_exact(3)) {
-        let [condition, a, b] = [o[0], o[1], o[2]].map(|o| &before[o as usize]);
+        let [a, b, c] = [o[0], o[1], o[2]].map(|o| &before[o as usize]);
         for i in 0..TILE {
-            out[i] = if condition[i].is_nan() {
-                condition[i]
-            } else if condition[i] == 0.0 {
-                b[i]
-            } else {
-                a[i]
-            };
+            out[i] = f.apply([a[i], b[i], c[i]]);
         }
     }
 }

@@ -9,7 +9,7 @@ mod backward;
 mod forward;
 
 use super::expression::{Expr, Expressions, Node};
-use super::operation::{Binary, Unary};
+use super::operation::{Binary, Ternary, Unary};
 pub(crate) use forward::Workspace;
 use std::ops::Range;
 
@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     },
     Unary(Unary),
     Binary(Binary),
-    Choose,
+    Ternary(Ternary),
     /// One of the same rows, by a random index.
     Select {
         choices_len: u32,
@@ -134,7 +134,7 @@ impl Tape {
                 }
                 Node::Unary(f, _) => (Kind::Unary(f), 0),
                 Node::Binary(f, ..) => (Kind::Binary(f), 0),
-                Node::Choose(..) => (Kind::Choose, 0),
+                Node::Ternary(f, ..) => (Kind::Ternary(f), 0),
                 Node::Select { list, .. } => (Kind::Select { choices_len: arena.list(list).len() as u32 }, list.0),
                 Node::LogSumExp { list } => (Kind::LogSumExp { terms_len: arena.list(list).len() as u32 }, 0),
             };
