@@ -164,8 +164,18 @@ pub fn ln<S: Simd>(s: S, x: V<S>) -> V<S> {
     let e = tiny.select(e - 54.0, e);
     let f = mantissa - 1.0;
     let t = f / (f + 2.0);
+    let y = twice_atanh(s, t);
+    let y = e.mul_add(splat(s, LN_2_HIGH), e.mul_add(splat(s, LN_2_LOW), y));
+    let y = x.simd_eq(splat(s, 0.0)).select(splat(s, f64::NEG_INFINITY), y);
+    let y = x.simd_lt(splat(s, 0.0)).select(splat(s, f64::NAN), y);
+    let y = x.simd_eq(splat(s, f64::INFINITY)).select(x, y);
+    x.simd_eq(x).select(y, x)
+}
+
+/// 2 atanh(t) = 2t (1 + t²/3 + t⁴/5 + …), for |t| ≤ 0.1716.
+#[inline(always)]
+fn twice_atanh<S: Simd>(s: S, t: V<S>) -> V<S> {
     let t2 = t * t;
-    // 2 atanh(t) = 2t (1 + t²/3 + t⁴/5 + …), |t| ≤ 0.1716.
     let p = horner(
         s,
         t2,
@@ -183,12 +193,7 @@ pub fn ln<S: Simd>(s: S, x: V<S>) -> V<S> {
             2.0 / 3.0,
         ],
     );
-    let y = (p * t2).mul_add(t, t * 2.0);
-    let y = e.mul_add(splat(s, LN_2_HIGH), e.mul_add(splat(s, LN_2_LOW), y));
-    let y = x.simd_eq(splat(s, 0.0)).select(splat(s, f64::NEG_INFINITY), y);
-    let y = x.simd_lt(splat(s, 0.0)).select(splat(s, f64::NAN), y);
-    let y = x.simd_eq(splat(s, f64::INFINITY)).select(x, y);
-    x.simd_eq(x).select(y, x)
+    (p * t2).mul_add(t, t * 2.0)
 }
 
 /// ln(1 + x), accurate near 0; −∞ at −1, NaN below.
@@ -205,9 +210,17 @@ pub fn ln_1p<S: Simd>(s: S, x: V<S>) -> V<S> {
 #[inline(always)]
 pub fn softplus_sigmoid<S: Simd>(s: S, x: V<S>) -> (V<S>, V<S>) {
     let e = exp(s, -x.abs());
-    let inverse = splat(s, 1.0) / (e + 1.0);
+    // 1 + e is 1 + f or, above √2, twice that: ln(1 + e) = ln(1 + f), plus ln 2 where it was halved.
+    let halved = e.simd_gt(splat(s, std::f64::consts::SQRT_2 - 1.0));
+    let f = halved.select((e - 1.0) * 0.5, e);
+    // One division for 1 / (1 + e) and f / (2 + f).
+    let (u, v) = (e + 1.0, f + 2.0);
+    let both = splat(s, 1.0) / (u * v);
+    let inverse = both * v;
+    let y = twice_atanh(s, f * (both * u));
+    let log = halved.select(y + std::f64::consts::LN_2, y);
     let sigmoid = x.simd_ge(splat(s, 0.0)).select(inverse, e * inverse);
-    (x.max(splat(s, 0.0)) + ln_1p(s, e), sigmoid)
+    (x.max(splat(s, 0.0)) + log, sigmoid)
 }
 
 /// The hyperbolic tangent, to 5e-16 absolute.

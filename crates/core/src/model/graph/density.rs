@@ -38,16 +38,13 @@ impl Expressions {
 
     /// x log p + (n − x) log(1 − p).
     fn log_trials(&mut self, x: Expr, n: Expr, p: Expr) -> Expr {
-        let failures = self.subtract(n, x);
-        let one_kind = [x, failures].iter().any(|e| self.value(*e) == Some(0.0));
-        if let Node::Unary(Unary::Sigmoid, logit) = self.node(p)
-            && !one_kind
-        {
+        // The part that is linear in the logit is then collected over a whole plate.
+        if let Node::Unary(Unary::Sigmoid, logit) = self.node(p) {
             let (some, softplus) = (self.multiply(x, logit), self.unary(Unary::Softplus, logit));
             let all = self.multiply(n, softplus);
             return self.subtract(some, all);
         }
-        let other = self.complement(p);
+        let (failures, other) = (self.subtract(n, x), self.complement(p));
         let (hits, misses) = (self.x_log_y(x, p), self.x_log_y(failures, other));
         self.add(hits, misses)
     }

@@ -175,7 +175,7 @@ impl GraphModel {
         let roots: Vec<(Expr, f64)> = eliminated.terms.iter().map(|e| (*e, 1.0)).collect();
         let ends = ends(&eliminated.tails);
         let sum = Sum::of(arena, &roots);
-        let joint = Tape::new(arena, &roots, &ends, |l| self.column(l), None);
+        let joint = Tape::new(arena, &roots, &ends, |l| self.column(l), !self.kept.is_empty());
         let parts: Vec<Expr> = sum.terms.iter().map(|t| t.0).collect();
         let mut seen = vec![u32::MAX; arena.len()];
         let found = self.kept.iter().zip(blankets(arena, &parts, &self.kept)).enumerate();
@@ -183,7 +183,7 @@ impl GraphModel {
             .map(|(k, (latent, places))| {
                 let own: Vec<(Expr, f64)> = places.iter().map(|t| sum.terms[*t as usize]).collect();
                 let below = Below::few(arena, &own, &mut seen, k as u32);
-                let tape = Tape::of(arena, &below, &own, &[], |l| self.column(l), Some(*latent));
+                let tape = Tape::of(arena, &below, &own, &[], |l| self.column(l), Some(*latent), true);
                 (places, Pooled::new(tape))
             })
             .collect();
@@ -196,7 +196,7 @@ impl GraphModel {
             let Eliminated { arena, stages, tails, .. } = &level.eliminated;
             let mut outputs: Vec<Expr> = stages.iter().flat_map(|s: &Stage| s.table.iter().copied()).collect();
             outputs.extend(ends(tails));
-            Pooled::new(Tape::new(arena, &[], &outputs, |l| self.column(l), None))
+            Pooled::new(Tape::new(arena, &[], &outputs, |l| self.column(l), false))
         })
     }
 
@@ -343,9 +343,9 @@ impl Gradient for GraphModel {
             // The usual size of a block of draws: nothing is allocated.
             let d_z = std::cell::RefCell::new(d_z);
             let total = self.evaluate(z, 0, |_, pooled, workspace, short| {
-                pooled.tape.backward(workspace);
+                let total = pooled.tape.backward(workspace);
                 pooled.tape.store(workspace, 0, &mut d_z.borrow_mut());
-                known(pooled.tape.total(workspace), short)
+                known(total, short)
             });
             out.copy_from_slice(&total[..out.len()]);
             return Ok(());
@@ -353,10 +353,10 @@ impl Gradient for GraphModel {
         let columns_len = z.columns_len();
         let run = |first| {
             self.evaluate(z, first, |_, pooled, workspace, short| {
-                pooled.tape.backward(workspace);
+                let total = pooled.tape.backward(workspace);
                 let mut own = Batch::zeros(columns_len, TILE.min(z.draws_len() - first));
                 pooled.tape.store(workspace, 0, &mut own);
-                (known(pooled.tape.total(workspace), short), own)
+                (known(total, short), own)
             })
         };
         Self::tiles(z, run, |first, (total, own)| {

@@ -2,7 +2,7 @@
 //!
 //! Where a cotangent is zero nothing is added, even if the derivative there is infinite: a term that has no weight has no say.
 
-use super::forward::{VECTORS, chosen, get, put, rows, sigmoid};
+use super::forward::{VECTORS, chosen, get, put, rows, sigmoid, sum};
 use super::{Kind, Row, TILE, Tape, Workspace};
 use crate::model::graph::operation::{Binary, Unary};
 use hyperprior_math::batch::Batch;
@@ -11,8 +11,8 @@ use hyperprior_math::simd::{Simd, V, exp, splat};
 use hyperprior_math::simd_fn;
 
 impl Tape {
-    /// Cotangents of everything from those of the roots' sum, which are one. The values must be there.
-    pub(crate) fn backward(&self, workspace: &mut Workspace) {
+    /// Cotangents of everything from those of the roots' sum, which are one; the sum comes back. The values must be there.
+    pub(crate) fn backward(&self, workspace: &mut Workspace) -> Row {
         let Workspace { values, cotangents } = workspace;
         cotangents.clear();
         cotangents.resize(values.len(), [0.0; TILE]);
@@ -21,7 +21,11 @@ impl Tape {
                 *d += w;
             }
         }
+        let mut total = [self.offset; TILE];
+        sum(&self.roots, values, &mut total);
+        self.add_slopes(values, cotangents, &mut total);
         backward(self, values, cotangents);
+        total
     }
 
     /// Copies the latents' cotangents out, for as many draws as there are from `first` on.
@@ -45,20 +49,7 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
         let own = &rest[..run.rows.len()];
         let values_own = &values[rows(run)];
         match run.kind {
-            Kind::Shared { terms_len } => shared(s, &operands[..terms_len as usize], weights, own, before),
-            Kind::Linear { terms_len } => {
-                let len = terms_len as usize;
-                for ((d, operands), weights) in
-                    own.iter().zip(operands.chunks_exact(len)).zip(weights.chunks_exact(len + 1))
-                {
-                    for (o, w) in operands.iter().zip(weights) {
-                        let to = &mut before[*o as usize];
-                        for v in 0..VECTORS {
-                            put(get(s, d, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
-                        }
-                    }
-                }
-            }
+            Kind::Shared { .. } | Kind::Linear { .. } => sums(s, run.kind, operands, weights, own, before),
             Kind::Unary(f) => unary(s, f, operands, values, values_own, own, before),
             Kind::Binary(f) => binary(s, f, operands, values, values_own, own, before),
             Kind::Ternary(f) => {
@@ -104,6 +95,29 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
 #[inline(always)]
 fn add_product<S: Simd>(s: S, a: V<S>, d: V<S>, slope: V<S>) -> V<S> {
     d.simd_eq(splat(s, 0.0)).select(a, d.mul_add(slope, a))
+}
+
+/// Weighted sums.
+#[inline(always)]
+pub(super) fn sums<S: Simd>(s: S, kind: Kind, operands: &[u32], weights: &[f64], own: &[Row], before: &mut [Row]) {
+    match kind {
+        Kind::Shared { terms_len } => shared(s, &operands[..terms_len as usize], weights, own, before),
+        Kind::Linear { terms_len } => {
+            let len = terms_len as usize;
+            for ((d, operands), weights) in
+                own.iter().zip(operands.chunks_exact(len)).zip(weights.chunks_exact(len + 1))
+            {
+                for (o, w) in operands.iter().zip(weights) {
+                    let to = &mut before[*o as usize];
+                    for v in 0..VECTORS {
+                        put(get(s, d, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
+                    }
+                }
+            }
+        }
+        // The others are no sums.
+        _ => {}
+    }
 }
 
 /// Sums of the same rows: each row's cotangent is gathered over all members before it is written, four rows at a time.

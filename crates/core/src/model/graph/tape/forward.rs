@@ -74,9 +74,10 @@ impl Tape {
 
     /// The sum of the roots.
     pub(crate) fn total(&self, workspace: &Workspace) -> Row {
-        let mut total = [0.0; TILE];
+        let mut total = [self.offset; TILE];
         sum(&self.roots, &workspace.values, &mut total);
-        total.map(|t| t + self.offset)
+        self.add_values(&workspace.values, &mut total);
+        total
     }
 
     /// The value of an output.
@@ -96,11 +97,14 @@ impl Tape {
 }
 
 simd_fn!(fn forward(tape: &Tape, runs: Range<usize>, values: &mut [Row]) = forward_kernel);
-simd_fn!(fn sum(roots: &[(u32, f64)], values: &[Row], total: &mut Row) = sum_kernel);
+simd_fn!(pub(super) fn sum(roots: &[(u32, f64)], values: &[Row], total: &mut Row) = sum_kernel);
 
 #[inline(always)]
 fn sum_kernel<S: Simd>(s: S, roots: &[(u32, f64)], values: &[Row], total: &mut Row) {
     let mut sums = [splat(s, 0.0); VECTORS];
+    for v in 0..VECTORS {
+        sums[v] = get(s, total, v);
+    }
     for (row, w) in roots {
         let row = &values[*row as usize];
         for v in 0..VECTORS {
@@ -119,10 +123,7 @@ fn forward_kernel<S: Simd>(s: S, tape: &Tape, runs: Range<usize>, values: &mut [
         let (before, rest) = values.split_at_mut(run.rows.start as usize);
         let own = &mut rest[..run.rows.len()];
         match run.kind {
-            Kind::Shared { terms_len } => {
-                shared(s, &operands[..terms_len as usize], tape.weights_of(run), before, own);
-            }
-            Kind::Linear { terms_len } => linear(s, terms_len as usize, operands, tape.weights_of(run), before, own),
+            Kind::Shared { .. } | Kind::Linear { .. } => sums(s, run.kind, operands, tape.weights_of(run), before, own),
             Kind::Unary(f) => unary(s, f, operands, before, own),
             Kind::Binary(f) => binary(s, f, operands, before, own),
             Kind::Ternary(f) => ternary(f, operands, before, own),
@@ -135,10 +136,46 @@ fn forward_kernel<S: Simd>(s: S, tape: &Tape, runs: Range<usize>, values: &mut [
     }
 }
 
+/// Weighted sums, each with its constant.
+#[inline(always)]
+pub(super) fn sums<S: Simd>(s: S, kind: Kind, operands: &[u32], weights: &[f64], before: &[Row], own: &mut [Row]) {
+    match kind {
+        Kind::Shared { terms_len } => shared(s, &operands[..terms_len as usize], weights, before, own),
+        Kind::Linear { terms_len } => linear(s, terms_len as usize, operands, weights, before, own),
+        // The others are no sums.
+        _ => {}
+    }
+}
+
+/// Sums of the same rows, four at a time, so that a row is fetched once for all of them.
 #[inline(always)]
 fn shared<S: Simd>(s: S, operands: &[u32], weights: &[f64], before: &[Row], own: &mut [Row]) {
+    const SUMS: usize = 4;
     let stride = operands.len() + 1;
-    for (out, weights) in own.iter_mut().zip(weights.chunks_exact(stride)) {
+    let mut at = 0;
+    while at + SUMS <= own.len() {
+        let weights = &weights[at * stride..(at + SUMS) * stride];
+        let mut sums = [[splat(s, 0.0); VECTORS]; SUMS];
+        for m in 0..SUMS {
+            sums[m] = [splat(s, weights[m * stride + operands.len()]); VECTORS];
+        }
+        for (k, o) in operands.iter().enumerate() {
+            let row = &before[*o as usize];
+            for v in 0..VECTORS {
+                let x = get(s, row, v);
+                for m in 0..SUMS {
+                    sums[m][v] = x.mul_add(splat(s, weights[m * stride + k]), sums[m][v]);
+                }
+            }
+        }
+        for m in 0..SUMS {
+            for v in 0..VECTORS {
+                put(sums[m][v], &mut own[at + m], v);
+            }
+        }
+        at += SUMS;
+    }
+    for (out, weights) in own[at..].iter_mut().zip(weights[at * stride..].chunks_exact(stride)) {
         weighted(s, operands, weights, before, out);
     }
 }

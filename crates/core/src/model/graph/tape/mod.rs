@@ -7,11 +7,13 @@
 
 mod backward;
 mod forward;
+mod terminal;
 
 use super::expression::{Expr, Expressions, Node};
 use super::operation::{Binary, Ternary, Unary};
 pub(crate) use forward::Workspace;
 use std::ops::Range;
+use terminal::Terminal;
 
 /// Draws in a tile.
 pub(crate) const TILE: usize = 16;
@@ -67,6 +69,8 @@ pub(crate) struct Tape {
     weights: Vec<f64>,
     /// The rows that are added up, with their weights.
     roots: Vec<(u32, f64)>,
+    /// What else is added up, and has no rows.
+    terminals: Vec<Terminal>,
     /// What is added to the sum.
     offset: f64,
     /// The rows that were asked for.
@@ -77,19 +81,20 @@ pub(crate) struct Tape {
 type Key = (bool, u32, Kind, u32, u32);
 
 impl Tape {
-    /// A program that adds up `roots` and evaluates `outputs`; `column` says where a latent's values are. Where `varies` is
-    /// given, what depends on that latent comes last.
+    /// A program that adds up `roots` and evaluates `outputs`; `column` says where a latent's values are. Where `apart` is
+    /// set, every root has a row, so that they can be looked at one by one.
     pub(crate) fn new(
         arena: &Expressions,
         roots: &[(Expr, f64)],
         outputs: &[Expr],
         column: impl Fn(u32) -> u32,
-        varies: Option<u32>,
+        apart: bool,
     ) -> Self {
-        Self::of(arena, &Below::all(arena, roots, outputs), roots, outputs, column, varies)
+        Self::of(arena, &Below::all(arena, roots, outputs), roots, outputs, column, None, apart)
     }
 
-    /// As [`new`](Self::new), for the expressions `below` roots and outputs.
+    /// As [`new`](Self::new), for the expressions `below` roots and outputs. Where `varies` is given, what depends on that
+    /// latent comes last.
     pub(crate) fn of(
         arena: &Expressions,
         below: &Below,
@@ -97,6 +102,7 @@ impl Tape {
         outputs: &[Expr],
         column: impl Fn(u32) -> u32,
         varies: Option<u32>,
+        apart: bool,
     ) -> Self {
         let mut tape = Self::default();
         let sum = Sum::of(arena, roots);
@@ -109,6 +115,12 @@ impl Tape {
             if let Node::Linear { list, .. } = arena.node(*e) {
                 *lists.entry(list).or_insert(0_u32) += 1;
             }
+        }
+        let terminal = if apart { Vec::new() } else { terminal::find(arena, below, &place, &sum, outputs) };
+        let mut has_row = vec![true; below.exprs.len()];
+        for (root, _) in &terminal {
+            has_row[*root] = false;
+            arena.operands(below.exprs[*root], |e| has_row[place.get(e)] = false);
         }
         for (i, e) in below.exprs.iter().enumerate() {
             let (mut deepest, mut moves) = (0, false);
@@ -139,6 +151,9 @@ impl Tape {
                 Node::LogSumExp { list } => (Kind::LogSumExp { terms_len: arena.list(list).len() as u32 }, 0),
             };
             moving[i] = moves;
+            if !has_row[i] {
+                continue;
+            }
             keys.push((moves, deepest, kind, list, i as u32));
         }
         keys.sort_unstable();
@@ -189,7 +204,9 @@ impl Tape {
         }
         tape.varying = tape.varying.min(tape.runs.len());
         tape.offset = sum.offset;
-        tape.roots = sum.terms.into_iter().map(|(e, w)| (row[place.get(e)], w)).collect();
+        let with_row = sum.terms.iter().map(|(e, w)| (place.get(*e), *w)).filter(|(i, _)| has_row[*i]);
+        tape.roots = with_row.map(|(i, w)| (row[i], w)).collect();
+        tape.add_terminals(arena, below, terminal, |e| row[place.get(e)]);
         tape.outputs = outputs.iter().map(|e| row[place.get(*e)]).collect();
         tape
     }
