@@ -216,7 +216,8 @@ fn the_pair_tightens_with_the_number_of_fresh_draws() {
         };
         let ([(l1, u1), (l4, u4), (l64, u64)], none) =
             ([pair(1), pair(4), pair(64)], bounds(&model, &q, (&theta, &phi), 40_000, 0));
-        assert_eq!((none.importance_lower, none.upper), (none.elbo, None));
+        // Added up in another order, so that the last digits may differ.
+        assert!((none.importance_lower.value - none.elbo.value).abs() < 1e-12 && none.upper.is_none(), "{none:?}");
         let apart = |low: Estimate, high: Estimate| {
             high.value - low.value > 5.0 * low.standard_error.hypot(high.standard_error)
         };
