@@ -1,0 +1,108 @@
+//! The work of compiling grows as the model does, and draws of everything that has a name are not slow to make.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+use hyperprior::Batch;
+use hyperprior::model::Model;
+use hyperprior::model::graph::GraphModel;
+use hyperprior_bugs::{Array, Data, Options, compile, render};
+use std::time::Instant;
+
+fn model(source: &str, data: &Data) -> GraphModel {
+    let compiled = compile(source, "model", data, &Options::default());
+    compiled.unwrap_or_else(|e| panic!("{}", render(&e, "model", source, false))).graph.model().unwrap()
+}
+
+/// Seconds from the text to the model of about `nodes` nodes: random effects, a regression, labels that are summed out.
+fn seconds(nodes: usize) -> f64 {
+    let source = "model {
+        for (i in 1:N) {
+            y[i] ~ dpois(rate[i])
+            log(rate[i]) <- a[group[i]] + b * x[i]
+            z[i] ~ dbern(share)
+            w[i] ~ dnorm(mean[z[i] + 1], tau)
+        }
+        for (j in 1:J) { a[j] ~ dnorm(m, tau) }
+        for (k in 1:2) { mean[k] ~ dnorm(0, 0.01) }
+        b ~ dnorm(0, 1)
+        m ~ dnorm(0, 1)
+        tau ~ dgamma(2, 2)
+        share ~ dbeta(1, 1)
+    }";
+    // Four nodes a row, and a group for every eight.
+    let rows = nodes / 4;
+    let groups = rows.div_ceil(8);
+    let numbers = |f: &dyn Fn(usize) -> f64| Array::vector((0..rows).map(f).collect());
+    let data = Data::default()
+        .with("N", Array::scalar(rows as f64))
+        .with("J", Array::scalar(groups as f64))
+        .with("y", numbers(&|i| (i % 5) as f64))
+        .with("x", numbers(&|i| (i as f64 * 0.7).sin()))
+        .with("w", numbers(&|i| (i as f64 * 1.3).cos()))
+        .with("group", numbers(&|i| (1 + i / 8) as f64));
+    let before = Instant::now();
+    let model = model(source, &data);
+    let took = before.elapsed().as_secs_f64();
+    assert_eq!((model.latents().len(), model.eliminated().count()), (groups + 6, rows));
+    took
+}
+
+/// Catches work that grows faster than the model. The limits leave room for a busy machine: alone it takes a fifth of a second.
+#[test]
+fn compiling_is_linear() {
+    seconds(1_000);
+    let least = |nodes: usize| (0..3).map(|_| seconds(nodes)).fold(f64::INFINITY, f64::min);
+    let times = [10_000, 30_000, 100_000].map(|nodes| (nodes, least(nodes)));
+    let (first, last) = (times[0], times[2]);
+    let exponent = (last.1 / first.1).ln() / (last.0 as f64 / first.0 as f64).ln();
+    assert!(last.1 < 2.0 && exponent < 1.3, "{times:?}: exponent {exponent:.2}");
+    println!("{times:?}: exponent {exponent:.2}");
+}
+
+fn timed_complete(model: &GraphModel, draws: usize) -> f64 {
+    let quantities = model.quantities();
+    let z = Batch::zeros(model.latents().len(), draws);
+    let before = Instant::now();
+    let drawn = model.complete(&z, &quantities, 1).unwrap();
+    assert_eq!(drawn.columns_len(), quantities.len());
+    before.elapsed().as_secs_f64()
+}
+
+/// Catches draws that cost more than they must: counts that were summed out, and labels.
+#[test]
+fn completing_draws_is_quick() {
+    let counts = "model {
+        for (i in 1:N) {
+            n[i] ~ dpois(rate[i])
+            log(rate[i]) <- a + b * x[i]
+            for (j in 1:3) { y[i, j] ~ dbin(p, n[i]) }
+        }
+        a ~ dnorm(0, 1)
+        b ~ dnorm(0, 1)
+        p ~ dbeta(1, 1)
+    }";
+    let sites = 600;
+    let y = (0..3 * sites).map(|i| (i % 4) as f64).collect();
+    let data = Data::default()
+        .with("N", Array::scalar(sites as f64))
+        .with("x", Array::vector((0..sites).map(|i| (i as f64 * 0.7).sin()).collect()))
+        .with("y", Array { shape: vec![sites, 3], values: y });
+    let counts = timed_complete(&model(counts, &data), 4000);
+    let labels = "model {
+        for (i in 1:N) {
+            z[i] ~ dcat(share[])
+            y[i] ~ dnorm(mean[z[i]], tau)
+            is.first[i] <- equals(z[i], 1)
+        }
+        for (k in 1:3) { mean[k] ~ dnorm(0, 0.1) }
+        tau ~ dgamma(2, 2)
+        share[1:3] ~ ddirch(alpha[])
+    }";
+    let data = Data::default()
+        .with("N", Array::scalar(1000.0))
+        .with("alpha", Array::vector(vec![1.0; 3]))
+        .with("y", Array::vector((0..1000).map(|i| (i as f64 * 1.3).cos()).collect()));
+    let labels = timed_complete(&model(labels, &data), 4000);
+    println!("4000 draws: 600 counts {counts:.2} s, 1000 labels {labels:.2} s");
+    assert!(counts < 10.0 && labels < 10.0, "{counts} {labels}");
+}
