@@ -272,7 +272,10 @@ pub(crate) fn eliminate(line: &Line, order: &[u32], level: u32) -> Eliminated {
                 joint[k] = v;
                 let parts: Vec<(Expr, f64)> =
                     own.iter().map(|t| (t.entries[place(&t.scope, &domains, &joint)], 1.0)).collect();
-                entries.push(arena.linear(&parts, 0.0));
+                // What is impossible has no say, even where the rest is not defined.
+                let impossible = parts.iter().any(|(e, _)| arena.value(*e) == Some(f64::NEG_INFINITY));
+                let entry = if impossible { arena.constant(f64::NEG_INFINITY) } else { arena.linear(&parts, 0.0) };
+                entries.push(entry);
             }
             let sum = arena.log_sum_exp(&entries[first..]);
             if counts[k] && values_len > 1 && arena.value(sum).is_none() {
