@@ -486,3 +486,101 @@ fn starting_values_become_points_of_the_line() {
         assert!((drawn.get(at, 0) - x).abs() < 1e-12, "{name}");
     }
 }
+
+/// What a datum does not tell about a parameter must not let it out of its range.
+#[test]
+fn parameters_stay_in_their_range_whatever_was_observed() {
+    type Make = fn(&mut GraphBuilder, Expr) -> (Law, f64);
+    let laws: [(&str, Make, [f64; 2]); 5] = [
+        ("binomial", |g, p| (Law::Binomial { p, n: g.constant(10.0) }, 0.0), [-0.2, 0.2]),
+        ("Bernoulli", |_, p| (Law::Bernoulli { p }, 1.0), [1.2, 0.2]),
+        ("Poisson", |_, rate| (Law::Poisson { rate }, 0.0), [-0.2, 0.2]),
+        ("negative binomial", |g, r| (Law::NegativeBinomial { p: g.constant(0.5), r }, 0.0), [-0.2, 0.2]),
+        (
+            "categorical",
+            |g, a| {
+                let b = g.constant(1.0);
+                let rest = g.call(Function::Subtract, &[b, a]);
+                (Law::Categorical { weights: vec![a, rest] }, 1.0)
+            },
+            [1.2, 0.2],
+        ),
+    ];
+    for (name, make, [outside, inside]) in laws {
+        let mut g = GraphBuilder::new();
+        let (zero, one) = (g.constant(0.0), g.constant(1.0));
+        let x = g.stochastic("x", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+        let (law, y) = make(&mut g, x);
+        g.stochastic("y", law, None, Some(y)).unwrap();
+        let model = g.build().unwrap().model().unwrap();
+        let mut z = Batch::zeros(1, 2);
+        z.set(0, 0, outside);
+        z.set(0, 1, inside);
+        let mut out = [0.0; 2];
+        model.log_joint(&z, &mut out).unwrap();
+        assert!(!out[0].is_finite() && out[1].is_finite(), "{name}: {out:?}");
+    }
+}
+
+/// A count whose law has no unknown parameter is cut off no earlier than one whose law has.
+#[test]
+fn counts_with_known_rates_are_summed_far_enough_too() {
+    let mut g = GraphBuilder::new();
+    let (one, hundred, tenth) = (g.constant(1.0), g.constant(100.0), g.constant(0.1));
+    let theta = g.stochastic("theta", Law::Beta { a: one, b: one }, None, None).unwrap();
+    g.stochastic("w", Law::Bernoulli { p: theta }, None, Some(1.0)).unwrap();
+    let n = g.stochastic("N", Law::Poisson { rate: hundred }, None, None).unwrap();
+    g.stochastic("y", Law::Binomial { p: tenth, n }, None, Some(10.0)).unwrap();
+    let model = g.build().unwrap().model().unwrap();
+    let mut z = Batch::zeros(1, 4000);
+    z.column_mut(0).fill(0.0);
+    let quantities = model.quantities();
+    let drawn = model.complete(&z, &quantities, 1).unwrap();
+    let at = quantities.iter().position(|q| q.name == "N").unwrap();
+    // N − 10 is Poisson(90): five standard errors are .75.
+    let mean = drawn.column(at).iter().sum::<f64>() / 4000.0;
+    assert!((mean - 100.0).abs() < 0.75, "{mean}");
+}
+
+/// A latent known to lie above a bound says something about its parameters.
+#[test]
+fn censored_latents_are_observations() {
+    let mut g = GraphBuilder::new();
+    let one = g.constant(1.0);
+    let rate = g.stochastic("rate", Law::Gamma { shape: one, rate: one }, None, None).unwrap();
+    let bounds = Bounds { lower: Some(one), upper: None, renormalised: false };
+    g.stochastic("t", Law::Exponential { rate }, Some(bounds), None).unwrap();
+    let model = g.build().unwrap().model().unwrap();
+    assert_eq!(model.latents().len(), 2);
+    assert_eq!(model.unconnected().count(), 0);
+    hyperprior::check(&model, 3).unwrap();
+}
+
+/// Whole numbers are divided exactly.
+#[test]
+fn quotients_of_whole_numbers_are_exact() {
+    let mut g = GraphBuilder::new();
+    let weights = numbers(&mut g, &[1.0; 60]);
+    let z = g.stochastic("z", Law::Categorical { weights }, None, None).unwrap();
+    let (one, three) = (g.constant(1.0), g.constant(3.0));
+    let before = g.call(Function::Subtract, &[z, one]);
+    let third = g.call(Function::Divide, &[before, three]);
+    let row = g.call(Function::Trunc, &[third]);
+    g.name("row", row);
+    let half = g.constant(0.5);
+    g.stochastic("y", Law::Normal { mean: row, precision: half }, None, Some(3.0)).unwrap();
+    let model = g.build().unwrap().model_with(&Eliminate::Nothing).unwrap();
+    let mut at = Batch::zeros(1, 60);
+    for s in 0..60 {
+        at.set(0, s, s as f64);
+    }
+    let (mut out, quantities) = (vec![0.0; 60], model.quantities());
+    model.log_joint(&at, &mut out).unwrap();
+    let drawn = model.complete(&at, &quantities, 1).unwrap();
+    for s in 0..60 {
+        let expected = (s / 3) as f64;
+        assert_eq!(drawn.get(1, s), expected);
+        let density = 0.5 * 0.5_f64.ln() - 0.25 * (expected - 3.0).powi(2) - 0.5 * (2.0 * std::f64::consts::PI).ln();
+        assert!((out[s] - density + 60.0_f64.ln()).abs() < 1e-12);
+    }
+}

@@ -8,7 +8,7 @@
 
 use super::whitened::Whitened;
 use crate::error::Result;
-use crate::model::{Model, Support};
+use crate::model::{Conditionals, Model, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, stream};
 use rand::RngExt;
@@ -23,8 +23,12 @@ const MOVE_STEP: u64 = u64::MAX - 6;
 const ACCEPTED: f64 = 0.8;
 /// How far a Hamiltonian move goes, in standard deviations: about a quarter of the way round.
 const LENGTH: f64 = 1.6;
-/// Counts beyond the largest seen that a Gibbs sweep considers.
-const BEYOND: f64 = 12.0;
+/// Values of a count that a Gibbs sweep considers at first; twice as many, while the last has a log weight within this of the
+/// largest.
+const COUNTS: usize = 32;
+const NEGLIGIBLE: f64 = 40.0;
+/// Longer ranges than this are not listed.
+const TABLE_MAX: f64 = 4096.0;
 
 /// What the moves did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -133,7 +137,9 @@ impl Block {
         for s in 0..len {
             let after: f64 = continuous.iter().map(|i| 0.5 * momentum.get(*i, s).powi(2)).sum();
             let rise = (self.log_p[s] - after) - (log_p[s] - energy[s]);
-            let chance = if rise.is_nan() { 0.0 } else { rise.min(0.0).exp() };
+            // An infinite density is as undefined as NaN.
+            let is_defined = self.log_p[s] < f64::INFINITY && !rise.is_nan();
+            let chance = if is_defined { rise.min(0.0).exp() } else { 0.0 };
             let u: f64 = self.streams[s].random();
             self.accepted += chance;
             if !(u < chance) {
@@ -148,22 +154,40 @@ impl Block {
     }
 }
 
+/// The conditional of a count over as many values as have any weight to speak of. How many does not depend on the count's own
+/// value, or the move would not be reversible.
+fn counts(conditionals: &dyn Conditionals, i: usize, z: &Batch) -> Result<(Vec<f64>, Batch)> {
+    let mut len = COUNTS;
+    loop {
+        let values: Vec<f64> = (0..len).map(|v| v as f64).collect();
+        let mut out = Batch::zeros(len, z.draws_len());
+        conditionals.log_conditional(i, z, &values, &mut out)?;
+        let is_over = |s: usize| {
+            let top = (0..len).map(|v| out.get(v, s)).fold(f64::NEG_INFINITY, f64::max);
+            let (last, before) = (out.get(len - 1, s), out.get(len - 2, s));
+            !(last > top - NEGLIGIBLE) || (last == f64::NEG_INFINITY && before == last)
+        };
+        if len >= TABLE_MAX as usize || (0..z.draws_len()).all(is_over) {
+            return Ok((values, out));
+        }
+        len *= 2;
+    }
+}
+
 /// Draws every discrete latent given everything else. Ranges that are too long to list stay as they are.
 pub(super) fn sweep(model: &dyn Model, discrete: &[usize], z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
     let Some(conditionals) = model.conditionals() else { return Ok(()) };
     for &i in discrete {
-        let values: Vec<f64> = match model.latents().support(i) {
-            Support::Integers { lower, upper } if upper - lower < 1024.0 => {
-                (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect()
+        let (values, out) = match model.latents().support(i) {
+            Support::Integers { lower, upper } if upper - lower < TABLE_MAX => {
+                let values: Vec<f64> = (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect();
+                let mut out = Batch::zeros(values.len(), z.draws_len());
+                conditionals.log_conditional(i, z, &values, &mut out)?;
+                (values, out)
             }
-            Support::Counts => {
-                let highest = z.column(i).iter().fold(0.0_f64, |a, b| a.max(*b));
-                (0..=(2.0 * highest + BEYOND) as usize).map(|v| v as f64).collect()
-            }
+            Support::Counts => counts(conditionals, i, z)?,
             _ => continue,
         };
-        let mut out = Batch::zeros(values.len(), z.draws_len());
-        conditionals.log_conditional(i, z, &values, &mut out)?;
         for (s, rng) in streams.iter_mut().enumerate() {
             // The largest of the log weights with Gumbel noise is a draw from them.
             let mut best = (f64::NEG_INFINITY, z.get(i, s));

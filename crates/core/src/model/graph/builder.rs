@@ -215,14 +215,14 @@ impl GraphBuilder {
                 }
                 VectorLaw::Dirichlet { alpha } if self.value(alpha[k]) == Some(0.0) => self.arena.constant(0.0),
                 VectorLaw::Dirichlet { .. } => {
-                    self.leaf(name, Known { nonnegative: true, positive: true, whole: false })?
+                    self.leaf(name, Known { nonnegative: true, positive: true, whole: false, at_most_one: true })?
                 }
                 VectorLaw::Multinomial { .. } => {
-                    self.leaf(name, Known { nonnegative: true, positive: false, whole: true })?
+                    self.leaf(name, Known { nonnegative: true, whole: true, ..Known::default() })?
                 }
                 VectorLaw::Wishart { .. } => {
                     let diagonal = k % order == k / order;
-                    self.leaf(name, Known { nonnegative: diagonal, positive: diagonal, whole: false })?
+                    self.leaf(name, Known { nonnegative: diagonal, positive: diagonal, ..Known::default() })?
                 }
                 _ => self.leaf(name, Known::default())?,
             };

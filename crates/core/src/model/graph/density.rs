@@ -36,6 +36,18 @@ impl Expressions {
         self.binary(Binary::Require, condition, x)
     }
 
+    /// `x` where p is a probability, else −∞: x may not depend on p, or on one side of it only.
+    fn require_share(&mut self, p: Expr, x: Expr) -> Expr {
+        let other = self.complement(p);
+        let x = self.require(p, x);
+        self.require(other, x)
+    }
+
+    /// `x` where no weight is negative, else −∞.
+    fn require_weights(&mut self, weights: &[Expr], x: Expr) -> Expr {
+        weights.iter().fold(x, |x, w| self.require(*w, x))
+    }
+
     /// x log p + (n − x) log(1 − p).
     fn log_trials(&mut self, x: Expr, n: Expr, p: Expr) -> Expr {
         // The part that is linear in the logit is then collected over a whole plate.
@@ -46,7 +58,8 @@ impl Expressions {
         }
         let (failures, other) = (self.subtract(n, x), self.complement(p));
         let (hits, misses) = (self.x_log_y(x, p), self.x_log_y(failures, other));
-        self.add(hits, misses)
+        let density = self.add(hits, misses);
+        self.require_share(p, density)
     }
 
     /// The log of a normal's density, without the mean taken off.
@@ -72,6 +85,7 @@ impl Expressions {
             Law::Categorical { ref weights } => {
                 let chosen = self.select(x, weights);
                 let log = self.log(chosen);
+                let log = self.require_weights(weights, log);
                 if normalised {
                     return log;
                 }
@@ -82,18 +96,23 @@ impl Expressions {
             }
             Law::Poisson { rate } => {
                 let (power, ways) = (self.x_log_y(x, rate), self.log_factorial(x));
-                self.linear(&[(power, 1.0), (rate, -1.0), (ways, -1.0)], 0.0)
+                let density = self.linear(&[(power, 1.0), (rate, -1.0), (ways, -1.0)], 0.0);
+                self.require(rate, density)
             }
             Law::NegativeBinomial { p, r } => {
                 let (sum, other) = (self.add(x, r), self.complement(p));
                 let (top, bottom, ways) = (self.log_gamma(sum), self.log_gamma(r), self.log_factorial(x));
                 let (successes, failures) = (self.x_log_y(r, p), self.x_log_y(x, other));
-                self.linear(&[(top, 1.0), (bottom, -1.0), (ways, -1.0), (successes, 1.0), (failures, 1.0)], 0.0)
+                let terms = [(top, 1.0), (bottom, -1.0), (ways, -1.0), (successes, 1.0), (failures, 1.0)];
+                let density = self.linear(&terms, 0.0);
+                let density = self.require_share(p, density);
+                self.require(r, density)
             }
             Law::Geometric { p } => {
                 let (log, other) = (self.log(p), self.complement(p));
                 let failures = self.x_log_y(x, other);
-                self.add(log, failures)
+                let density = self.add(log, failures);
+                self.require_share(p, density)
             }
             Law::Hypergeometric { n1, n2, m1, psi } => self.log_hypergeometric(x, n1, n2, m1, psi),
             Law::BetaBinomial { a, b, n } => {
@@ -158,11 +177,11 @@ impl Expressions {
                 self.linear(&[(log, 1.0), (z, -1.0), (softplus, -2.0)], 0.0)
             }
             Law::Weibull { shape, rate } => {
-                let (log_x, log_shape, log_rate) = (self.log(x), self.log(shape), self.log(rate));
+                let (log_shape, log_rate) = (self.log(shape), self.log(rate));
                 let power = self.power(x, shape);
                 let energy = self.multiply(rate, power);
                 let less = self.linear(&[(shape, 1.0)], -1.0);
-                let powered = self.multiply(less, log_x);
+                let powered = self.x_log_y(less, x);
                 self.linear(&[(log_shape, 1.0), (log_rate, 1.0), (powered, 1.0), (energy, -1.0)], 0.0)
             }
             Law::Pareto { shape, lower } => {
@@ -202,10 +221,9 @@ impl Expressions {
     }
 
     fn log_gamma_density(&mut self, x: Expr, shape: Expr, rate: Expr) -> Expr {
-        let (log_x, log_rate, norm) = (self.log(x), self.log(rate), self.log_gamma(shape));
+        let (log_rate, norm) = (self.log(rate), self.log_gamma(shape));
         let less = self.linear(&[(shape, 1.0)], -1.0);
-        let (base, power, energy) =
-            (self.multiply(shape, log_rate), self.multiply(less, log_x), self.multiply(rate, x));
+        let (base, power, energy) = (self.multiply(shape, log_rate), self.x_log_y(less, x), self.multiply(rate, x));
         self.linear(&[(base, 1.0), (power, 1.0), (energy, -1.0), (norm, -1.0)], 0.0)
     }
 
@@ -279,7 +297,8 @@ impl Expressions {
                     let log = self.log(total);
                     terms.push((self.multiply(*n, log), -1.0));
                 }
-                self.linear(&terms, 0.0)
+                let density = self.linear(&terms, 0.0);
+                self.require_weights(p, density)
             }
             VectorLaw::Dirichlet { alpha } => {
                 let mut terms = Vec::new();
@@ -289,8 +308,8 @@ impl Expressions {
                     if self.value(*alpha) == Some(0.0) {
                         continue;
                     }
-                    let (log, less) = (self.log(*x), self.linear(&[(*alpha, 1.0)], -1.0));
-                    terms.push((self.multiply(less, log), 1.0));
+                    let less = self.linear(&[(*alpha, 1.0)], -1.0);
+                    terms.push((self.x_log_y(less, *x), 1.0));
                     terms.push((self.log_gamma(*alpha), -1.0));
                     sum.push((*alpha, 1.0));
                 }

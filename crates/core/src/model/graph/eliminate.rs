@@ -187,7 +187,12 @@ pub(crate) fn order(line: &Line, which: &Eliminate) -> (Vec<u32>, Vec<u32>) {
             neighbours[*a as usize].extend(scope.iter().filter(|b| *b != a));
         }
     }
+    let is_count = |k: usize| line.raw[chosen[k] as usize].support == Support::Counts;
     let cost = |k: usize, neighbours: &[BTreeSet<u32>]| {
+        // Where one count's size follows another's, no row of their table is far enough out to be cut off.
+        if is_count(k) && neighbours[k].iter().any(|n| is_count(*n as usize)) {
+            return f64::INFINITY;
+        }
         let around: f64 = neighbours[k].iter().map(|n| size[*n as usize].log2()).sum();
         size[k].log2() + around
     };
@@ -278,7 +283,7 @@ pub(crate) fn eliminate(line: &Line, order: &[u32], level: u32) -> Eliminated {
                 entries.push(entry);
             }
             let sum = arena.log_sum_exp(&entries[first..]);
-            if counts[k] && values_len > 1 && arena.value(sum).is_none() {
+            if counts[k] && values_len > 1 {
                 let (last, previous) = (entries[entries.len() - 1], entries[entries.len() - 2]);
                 tails.push(Tail { last, previous, sum });
             }

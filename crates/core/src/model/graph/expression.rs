@@ -51,6 +51,8 @@ pub(crate) struct Known {
     pub(crate) positive: bool,
     /// A whole number.
     pub(crate) whole: bool,
+    /// At most 1 wherever it is defined.
+    pub(crate) at_most_one: bool,
 }
 
 /// Sums of at most this many terms are written out inside a larger sum; longer ones stay a node of their own, so that a
@@ -235,7 +237,7 @@ impl Expressions {
         } else {
             x
         };
-        let known = Known { nonnegative: x >= 0.0, positive: x > 0.0, whole: x.fract() == 0.0 };
+        let known = Known { nonnegative: x >= 0.0, positive: x > 0.0, whole: x.fract() == 0.0, at_most_one: x <= 1.0 };
         self.intern(Node::Constant(x), known)
     }
 
@@ -295,10 +297,36 @@ impl Expressions {
         let whole = constant.fract() == 0.0 && terms.iter().all(|(e, w)| w.fract() == 0.0 && self.known(*e).whole);
         let nonnegative = constant >= 0.0 && each(|k| k.nonnegative);
         let positive = nonnegative && (constant > 0.0 || each(|k| k.positive));
-        // c − w Φ and the like: a share of no more than the whole is taken from it.
+        // c − w Φ and the like: shares of no more than the whole are taken from it.
         let share = matches!(terms, [(e, w)] if *w < 0.0 && -*w <= constant && self.is_share(*e));
-        let known = Known { nonnegative: nonnegative || share, positive: positive || share, whole };
+        let least = terms.iter().map(|(e, w)| match self.known(*e) {
+            known if *w > 0.0 && known.nonnegative => 0.0,
+            known if *w < 0.0 && known.at_most_one => *w,
+            _ => f64::NEG_INFINITY,
+        });
+        let most = terms.iter().map(|(e, w)| match self.known(*e) {
+            known if *w < 0.0 && known.nonnegative => 0.0,
+            known if *w > 0.0 && known.at_most_one => *w,
+            _ => f64::INFINITY,
+        });
+        let known = Known {
+            nonnegative: constant + least.sum::<f64>() >= 0.0,
+            positive: positive || share,
+            whole,
+            at_most_one: constant + most.sum::<f64>() <= 1.0,
+        };
         self.intern(Node::Linear { list, weights, constant }, known)
+    }
+
+    /// Whether the values are at most 0: a sum of what is not negative, taken away.
+    fn is_nonpositive(&self, e: Expr) -> bool {
+        match self.node(e) {
+            Node::Linear { list, weights, constant } => {
+                let mut terms = self.list(list).iter().zip(self.weights(list, weights));
+                constant <= 0.0 && terms.all(|(e, w)| *w < 0.0 && self.known(*e).nonnegative)
+            }
+            _ => false,
+        }
     }
 
     /// Whether the values lie strictly between 0 and 1 by construction.
@@ -346,10 +374,12 @@ impl Expressions {
         } else {
             let (a, b) = (a.min(b), a.max(b));
             let (x, y) = (self.known(a), self.known(b));
+            let nonnegative = x.nonnegative && y.nonnegative;
             let known = Known {
-                nonnegative: x.nonnegative && y.nonnegative,
+                nonnegative,
                 positive: x.positive && y.positive,
                 whole: x.whole && y.whole,
+                at_most_one: nonnegative && x.at_most_one && y.at_most_one,
             };
             self.intern(Node::Binary(Binary::Multiply, a, b), known)
         };
@@ -371,12 +401,21 @@ impl Expressions {
     pub(crate) fn divide(&mut self, a: Expr, b: Expr) -> Expr {
         match (self.value(a), self.value(b)) {
             (Some(x), Some(y)) => self.constant(x / y),
+            // Whole numbers are divided exactly: whether the quotient is whole may be asked.
+            (None, Some(y)) if self.known(a).whole && y.abs().log2().fract() != 0.0 => self.quotient(a, b),
+            (_, None) if self.known(b).whole => self.quotient(a, b),
             (None, Some(y)) => self.scale(a, 1.0 / y),
             _ => {
                 let inverse = self.unary(Unary::Reciprocal, b);
                 self.multiply(a, inverse)
             }
         }
+    }
+
+    fn quotient(&mut self, a: Expr, b: Expr) -> Expr {
+        let (x, y) = (self.known(a), self.known(b));
+        let known = Known { nonnegative: x.nonnegative && y.nonnegative, ..Known::default() };
+        self.intern(Node::Binary(Binary::Divide, a, b), known)
     }
 
     pub(crate) fn power(&mut self, a: Expr, b: Expr) -> Expr {
@@ -405,8 +444,11 @@ impl Expressions {
         }
         let (x, y) = (self.known(a), self.known(b));
         let even = matches!(self.value(b), Some(y) if y % 2.0 == 0.0);
-        let known =
-            Known { nonnegative: x.nonnegative || even, positive: false, whole: x.whole && y.whole && y.nonnegative };
+        let known = Known {
+            nonnegative: x.nonnegative || even,
+            whole: x.whole && y.whole && y.nonnegative,
+            ..Known::default()
+        };
         self.intern(Node::Binary(Binary::Power, a, b), known)
     }
 
@@ -430,6 +472,7 @@ impl Expressions {
     pub(crate) fn binary(&mut self, f: Binary, a: Expr, b: Expr) -> Expr {
         match f {
             Binary::Multiply => return self.multiply(a, b),
+            Binary::Divide => return self.divide(a, b),
             Binary::Power => return self.power(a, b),
             Binary::XLogY => return self.x_log_y(a, b),
             _ => {}
@@ -450,10 +493,14 @@ impl Expressions {
                 nonnegative: either(|k| k.nonnegative),
                 positive: either(|k| k.positive),
                 whole: both(|k| k.whole),
+                at_most_one: both(|k| k.at_most_one),
             },
-            _ => {
-                Known { nonnegative: both(|k| k.nonnegative), positive: both(|k| k.positive), whole: both(|k| k.whole) }
-            }
+            _ => Known {
+                nonnegative: both(|k| k.nonnegative),
+                positive: both(|k| k.positive),
+                whole: both(|k| k.whole),
+                at_most_one: either(|k| k.at_most_one),
+            },
         };
         self.intern(Node::Binary(f, a, b), known)
     }
@@ -475,6 +522,7 @@ impl Expressions {
                     nonnegative: x.nonnegative && y.nonnegative,
                     positive: x.positive && y.positive,
                     whole: x.whole && y.whole,
+                    at_most_one: x.at_most_one && y.at_most_one,
                 };
                 self.intern(Node::Ternary(Ternary::Choose, condition, a, b), known)
             }
@@ -498,8 +546,12 @@ impl Expressions {
             return if inside { from[x as usize - 1] } else { self.constant(f64::NAN) };
         }
         let all = |f: fn(Known) -> bool| from.iter().all(|e| f(self.known(*e)));
-        let known =
-            Known { nonnegative: all(|k| k.nonnegative), positive: all(|k| k.positive), whole: all(|k| k.whole) };
+        let known = Known {
+            nonnegative: all(|k| k.nonnegative),
+            positive: all(|k| k.positive),
+            whole: all(|k| k.whole),
+            at_most_one: all(|k| k.at_most_one),
+        };
         let list = self.intern_list(from);
         self.intern(Node::Select { index, list }, known)
     }
@@ -533,14 +585,23 @@ impl Expressions {
         }
         let of = self.known(a);
         let known = match f {
-            Unary::Exp | Unary::Sigmoid | Unary::Phi | Unary::Softplus => {
-                Known { nonnegative: true, positive: true, whole: false }
+            Unary::Sigmoid | Unary::Phi => Known { nonnegative: true, positive: true, whole: false, at_most_one: true },
+            Unary::Exp | Unary::Softplus => {
+                let at_most_one = f == Unary::Exp && self.is_nonpositive(a);
+                Known { nonnegative: true, positive: true, whole: false, at_most_one }
             }
-            Unary::Square | Unary::Abs => Known { nonnegative: true, positive: of.positive, whole: of.whole },
-            Unary::Sqrt => Known { nonnegative: true, positive: of.positive, whole: false },
-            Unary::Reciprocal => Known { nonnegative: of.nonnegative, positive: of.positive, whole: false },
-            Unary::Step | Unary::IsZero => Known { nonnegative: true, positive: false, whole: true },
-            Unary::Round | Unary::Trunc => Known { nonnegative: of.nonnegative, positive: false, whole: true },
+            Unary::Square | Unary::Abs => {
+                let at_most_one = of.nonnegative && of.at_most_one;
+                Known { nonnegative: true, positive: of.positive, whole: of.whole, at_most_one }
+            }
+            Unary::Sqrt => {
+                Known { nonnegative: true, positive: of.positive, whole: false, at_most_one: of.at_most_one }
+            }
+            Unary::Reciprocal => Known { nonnegative: of.nonnegative, positive: of.positive, ..Known::default() },
+            Unary::Step | Unary::IsZero => Known { nonnegative: true, positive: false, whole: true, at_most_one: true },
+            Unary::Round | Unary::Trunc => {
+                Known { nonnegative: of.nonnegative, positive: false, whole: true, at_most_one: of.at_most_one }
+            }
             _ => Known::default(),
         };
         self.intern(Node::Unary(f, a), known)

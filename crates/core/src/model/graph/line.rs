@@ -86,7 +86,9 @@ fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
         }
     };
     for (r, node) in graph.random.iter().enumerate() {
-        if node.is_observed {
+        // A value known to lie between bounds is an observation, though not of the value.
+        let is_censored = node.bounds.is_some_and(|b| !b.renormalised);
+        if node.is_observed || is_censored {
             wake(r, &mut random, &mut stack);
         }
     }
@@ -247,7 +249,6 @@ impl Line {
             high = high.min(number(bounds.upper).unwrap_or(high).floor());
         }
         low = low.max(constraint.least);
-        let whole = |least: f64| Known { nonnegative: least >= 0.0, positive: least > 0.0, whole: true };
         if !(low <= high) {
             let reason = format!("no value is possible: it must be at least {low} and at most {high}");
             return Err(GraphError::Unsupported { name: name.clone(), reason });
@@ -257,7 +258,8 @@ impl Line {
         }
         let support =
             if high < f64::INFINITY { Support::Integers { lower: 0.0, upper: high - low } } else { Support::Counts };
-        let above = self.raw(graph, l, support, whole(0.0), Place::Whole(low));
+        let known = Known { nonnegative: true, positive: false, whole: true, at_most_one: high - low <= 1.0 };
+        let above = self.raw(graph, l, support, known, Place::Whole(low));
         Ok(self.arena.linear(&[(above, 1.0)], low))
     }
 

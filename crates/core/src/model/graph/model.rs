@@ -99,9 +99,13 @@ impl GraphModel {
             }
         }
         for term in &line.terms {
-            if line.arena.value(term.expr) == Some(f64::NEG_INFINITY) {
-                let name = &graph.random[term.random as usize].name;
+            let Some(x) = line.arena.value(term.expr) else { continue };
+            let name = &graph.random[term.random as usize].name;
+            if x == f64::NEG_INFINITY {
                 return Err(Error::Model(format!("`{name}` is impossible whatever the latents are: its density is 0")));
+            }
+            if !x.is_finite() {
+                return Err(Error::Model(format!("the density of `{name}` is not a number whatever the latents are")));
             }
         }
         let (order, kept) = order(&line, which);

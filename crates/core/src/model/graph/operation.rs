@@ -122,6 +122,7 @@ impl Unary {
 pub(crate) enum Binary {
     /// x y, and 0 where either is 0 whatever the other is.
     Multiply,
+    Divide,
     Power,
     /// x log y, and 0 where x is 0 whatever y is.
     XLogY,
@@ -139,6 +140,7 @@ impl Binary {
     pub(crate) fn apply(self, x: f64, y: f64) -> f64 {
         match self {
             Self::Multiply => product(x, y),
+            Self::Divide => x / y,
             Self::Power => x.powf(y),
             Self::XLogY => x_log_y(x, y),
             Self::Max => {
@@ -167,6 +169,7 @@ impl Binary {
     pub(crate) fn derivatives(self, x: f64, y: f64, f: f64) -> (f64, f64) {
         match self {
             Self::Multiply => (y, x),
+            Self::Divide => (1.0 / y, -f / y),
             Self::Power => (if y == 0.0 { 0.0 } else { y * x.powf(y - 1.0) }, if f == 0.0 { 0.0 } else { f * x.ln() }),
             Self::XLogY => (y.ln(), if x == 0.0 { 0.0 } else { x / y }),
             Self::Max => (f64::from(x > y), f64::from(!(x > y))),

@@ -95,7 +95,7 @@ fn draw(law: &Law, value: &dyn Fn(&Expr) -> f64, rng: &mut Stream) -> f64 {
         Law::Poisson { rate } => poisson(value(rate), rng),
         Law::NegativeBinomial { p, r } => {
             let (p, r) = (value(p), value(r));
-            let rate = if r == 0.0 { 0.0 } else { gamma(r, p / (1.0 - p), rng) };
+            let rate = if p == 1.0 { 0.0 } else { gamma(r, p / (1.0 - p), rng) };
             poisson(rate, rng)
         }
         Law::Geometric { p } => Geometric::new(value(p)).map_or(f64::NAN, |law| law.sample(rng) as f64),

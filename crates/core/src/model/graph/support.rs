@@ -76,7 +76,8 @@ pub(super) fn known(arena: &Expressions, law: &Law, bounds: Option<Bounds>) -> K
     let from_bounds = bounds.and_then(|b| b.lower).and_then(|e| arena.value(e)).unwrap_or(f64::NEG_INFINITY);
     if law.is_discrete() {
         let least = arena.range(law).0.max(from_bounds);
-        return Known { nonnegative: least >= 0.0, positive: least > 0.0, whole: true };
+        let at_most_one = arena.range(law).1 <= 1.0;
+        return Known { nonnegative: least >= 0.0, positive: least > 0.0, whole: true, at_most_one };
     }
     let positive = match *law {
         Law::LogNormal { .. }
@@ -92,7 +93,12 @@ pub(super) fn known(arena: &Expressions, law: &Law, bounds: Option<Bounds>) -> K
         _ => false,
     };
     let positive = positive || from_bounds >= 0.0;
-    Known { nonnegative: positive, positive, whole: false }
+    let at_most_one = match *law {
+        Law::Beta { .. } => true,
+        Law::Uniform { upper, .. } => arena.known(upper).at_most_one,
+        _ => false,
+    };
+    Known { nonnegative: positive, positive, whole: false, at_most_one }
 }
 
 /// Refuses parameters that are numbers without meaning.
@@ -128,7 +134,7 @@ pub(super) fn check_parameters(arena: &Expressions, name: &str, law: &Law) -> Re
             Ok(())
         }
         Law::Poisson { rate } => bad("rate", rate, "it must be 0 or more", |x| x >= 0.0),
-        Law::NegativeBinomial { p, r } => share("p", p).and(bad("r", r, "it must be 0 or more", |x| x >= 0.0)),
+        Law::NegativeBinomial { p, r } => share("p", p).and(positive("r", r)),
         Law::Geometric { p } => bad("p", p, "it must be above 0, at most 1", |x| x > 0.0 && x <= 1.0),
         Law::Hypergeometric { n1, n2, m1, psi } => {
             for (parameter, e) in [("n1", n1), ("n2", n2), ("m1", m1)] {

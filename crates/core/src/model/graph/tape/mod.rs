@@ -224,12 +224,13 @@ impl Tape {
             Kind::Unary(Unary::Exp | Unary::Log | Unary::Sigmoid | Unary::Softplus | Unary::Reciprocal) => 6,
             // One number at a time.
             Kind::Unary(_) | Kind::Binary(Binary::XLogY | Binary::Power) => 30,
-            Kind::Binary(_) | Kind::Choose => 2,
+            Kind::Binary(_) | Kind::Ternary(_) => 2,
             Kind::Select { .. } => 4,
             Kind::LogSumExp { terms_len } => 6 * terms_len as usize,
         };
         let first = if varying { self.varying } else { 0 };
-        self.runs[first..].iter().map(|run| run.rows.len() * member(run.kind)).sum()
+        let runs: usize = self.runs[first..].iter().map(|run| run.rows.len() * member(run.kind)).sum();
+        runs + self.terminals.iter().map(Terminal::work).sum::<usize>()
     }
 
     /// How many runs there are.

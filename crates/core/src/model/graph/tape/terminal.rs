@@ -25,6 +25,17 @@ pub(crate) struct Terminal {
     roots: Vec<f64>,
 }
 
+impl Terminal {
+    /// About how many additions an evaluation of one draw costs.
+    pub(super) fn work(&self) -> usize {
+        let terms_len = match self.kind {
+            Kind::Shared { terms_len } | Kind::Linear { terms_len } => terms_len as usize,
+            _ => 0,
+        };
+        self.roots.len() * (8 + terms_len / 2)
+    }
+}
+
 /// The places of the roots that are functions of sums, with their weights, where nothing else needs the one or the other.
 pub(super) fn find(
     arena: &Expressions,
