@@ -1,6 +1,8 @@
 //! Random formulas: what the graph makes of them (folded, simplified, laid on a tape, with latents summed out) against the
 //! same formula calculated step by step.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 use hyperprior::Batch;
 use hyperprior::model::Model;
 use hyperprior::model::graph::{Eliminate, Expr, Function, GraphBuilder, GraphModel, Law};
