@@ -124,6 +124,7 @@ fn scalar_law(family: Family, x: &[Expr]) -> Option<Law> {
         (Family::Poisson, &[rate]) => Law::Poisson { rate },
         (Family::NegativeBinomial, &[p, r]) => Law::NegativeBinomial { p, r },
         (Family::Geometric, &[p]) => Law::Geometric { p },
+        (Family::FirstSuccess, &[p]) => Law::FirstSuccess { p },
         (Family::Hypergeometric, &[n1, n2, m1, psi]) => Law::Hypergeometric { n1, n2, m1, psi },
         (Family::BetaBinomial, &[a, b, n]) => Law::BetaBinomial { a, b, n },
         (Family::Normal, &[mean, precision]) => Law::Normal { mean, precision },

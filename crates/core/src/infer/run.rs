@@ -374,7 +374,14 @@ fn finish(
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);
-    let parts = [q.likelihood().factor_name(0).to_owned(), q.prior().name(), q.recursive().name()];
+    let mut factors: Vec<&str> = Vec::new();
+    for i in 0..q.likelihood().latents_len() {
+        let name = q.likelihood().factor_name(i);
+        if !factors.contains(&name) {
+            factors.push(name);
+        }
+    }
+    let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
     Ok(Inferred { z, moved, tail, bounds, method, parts, fitted })
 }
 

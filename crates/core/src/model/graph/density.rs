@@ -114,6 +114,10 @@ impl Expressions {
                 let density = self.add(log, failures);
                 self.require_share(p, density)
             }
+            Law::FirstSuccess { p } => {
+                let failures = self.linear(&[(x, 1.0)], -1.0);
+                self.log_density(&Law::Geometric { p }, failures, normalised)
+            }
             Law::Hypergeometric { n1, n2, m1, psi } => self.log_hypergeometric(x, n1, n2, m1, psi),
             Law::BetaBinomial { a, b, n } => {
                 let rest = self.subtract(n, x);

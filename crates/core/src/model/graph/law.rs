@@ -31,6 +31,10 @@ pub enum Law {
     Geometric {
         p: Expr,
     },
+    /// The trial of the first success, from one.
+    FirstSuccess {
+        p: Expr,
+    },
     /// Fisher's noncentral hypergeometric: m1 drawn of n1 + n2, with odds ratio psi.
     Hypergeometric {
         n1: Expr,
@@ -160,6 +164,7 @@ impl Law {
             Self::Poisson { .. } => "Poisson",
             Self::NegativeBinomial { .. } => "negative binomial",
             Self::Geometric { .. } => "geometric",
+            Self::FirstSuccess { .. } => "geometric (from one)",
             Self::Hypergeometric { .. } => "hypergeometric",
             Self::BetaBinomial { .. } => "beta-binomial",
             Self::Normal { .. } => "normal",
@@ -191,6 +196,7 @@ impl Law {
                 | Self::Poisson { .. }
                 | Self::NegativeBinomial { .. }
                 | Self::Geometric { .. }
+                | Self::FirstSuccess { .. }
                 | Self::Hypergeometric { .. }
                 | Self::BetaBinomial { .. }
                 | Self::Interval { .. }
@@ -200,7 +206,7 @@ impl Law {
     /// Its parameters, in order.
     pub fn parameters(&self) -> Vec<Expr> {
         match self {
-            Self::Bernoulli { p } | Self::Geometric { p } => vec![*p],
+            Self::Bernoulli { p } | Self::Geometric { p } | Self::FirstSuccess { p } => vec![*p],
             Self::Binomial { p, n } => vec![*p, *n],
             Self::Categorical { weights } => weights.clone(),
             Self::Poisson { rate } | Self::Exponential { rate } => vec![*rate],

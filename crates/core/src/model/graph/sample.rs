@@ -99,6 +99,7 @@ fn draw(law: &Law, value: &dyn Fn(&Expr) -> f64, rng: &mut Stream) -> f64 {
             poisson(rate, rng)
         }
         Law::Geometric { p } => Geometric::new(value(p)).map_or(f64::NAN, |law| law.sample(rng) as f64),
+        Law::FirstSuccess { p } => 1.0 + Geometric::new(value(p)).map_or(f64::NAN, |law| law.sample(rng) as f64),
         Law::Hypergeometric { n1, n2, m1, psi } => {
             let [n1, n2, m1, psi] = [n1, n2, m1, psi].map(value);
             let (low, high) = ((m1 - n2).max(0.0), n1.min(m1));

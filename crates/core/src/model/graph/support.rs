@@ -25,6 +25,7 @@ impl Expressions {
         match law {
             Law::Bernoulli { .. } => (0.0, 1.0),
             Law::Categorical { weights } => (1.0, weights.len() as f64),
+            Law::FirstSuccess { .. } => (1.0, f64::INFINITY),
             Law::Binomial { n, .. } | Law::BetaBinomial { n, .. } => (0.0, number(*n)),
             Law::Hypergeometric { n1, n2, m1, .. } => {
                 ((number(*m1) - number(*n2)).max(0.0), number(*n1).min(number(*m1)))
@@ -135,7 +136,9 @@ pub(super) fn check_parameters(arena: &Expressions, name: &str, law: &Law) -> Re
         }
         Law::Poisson { rate } => bad("rate", rate, "it must be 0 or more", |x| x >= 0.0),
         Law::NegativeBinomial { p, r } => share("p", p).and(positive("r", r)),
-        Law::Geometric { p } => bad("p", p, "it must be above 0, at most 1", |x| x > 0.0 && x <= 1.0),
+        Law::Geometric { p } | Law::FirstSuccess { p } => {
+            bad("p", p, "it must be above 0, at most 1", |x| x > 0.0 && x <= 1.0)
+        }
         Law::Hypergeometric { n1, n2, m1, psi } => {
             for (parameter, e) in [("n1", n1), ("n2", n2), ("m1", m1)] {
                 size(parameter, e)?;
