@@ -3,7 +3,7 @@
 
 use super::approximation::Method;
 use super::moves::{Moved, moves};
-use super::search::{Found, Searched, Starts, search};
+use super::search::{Found, Searched, Starts, WORSE, apart, search};
 use super::smooth::{Tail, smooth};
 use super::whitened::{Units, Whitened};
 use crate::bound::{BoundSettings, Bounds};
@@ -93,8 +93,15 @@ const WORK: f64 = 6e9;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
 /// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
-const RUNS: usize = 8;
+const RUNS: usize = 12;
 const RISING: f64 = 0.5;
+/// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
+const SETTLED: usize = 4;
+const SHORT: u64 = 200;
+/// Models with at most so many latents get a mixture where one Gaussian is not enough.
+const SMALL: usize = 32;
+/// Draws that tell whether it is.
+const WEIGHED: usize = 4000;
 /// Draws that are weighed for each one that is kept.
 const OVERSAMPLED: usize = 4;
 /// Draws per block when the posterior is drawn.
@@ -135,38 +142,65 @@ pub fn infer(
         return Err(Error::EmptyModel);
     }
     let Searched { found, ends } = search(model, starts, settings.seed)?;
-    let best = &found[0];
-    let own = |found: &Found| -> Vec<f64> {
-        (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| found.z[i]).collect()
-    };
-    let has_discrete = (0..latents.len()).any(|i| latents.support(i).is_discrete());
-    let near = Whitened::new(model, own(best), best.units.clone());
-    if has_discrete {
-        return mixed(&near, &ends, settings, observer);
+    if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
+        let best = &found[0];
+        let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
+        return mixed(&Whitened::new(model, own, best.units.clone()), &ends, settings, observer);
     }
     let gaussian = Method::FullRank.variational(latents)?;
-    let modes = found.len().min(MODES_MAX);
-    let method = match settings.method {
+    // A place that looks best by its curvature may be the worse one once a Gaussian has settled there.
+    let mut settled = Vec::new();
+    if model.work() <= HEAVY && found.len() > 1 {
+        for one in found.iter().take(SETTLED) {
+            settled.push(settle(model, &gaussian, one, settings, SHORT, observer)?);
+        }
+    }
+    settled.sort_by(|a, b| b.place.elbo.total_cmp(&a.place.elbo));
+    let from = settled.first().map_or(&found[0], |one| &one.place);
+    let best = settle(model, &gaussian, from, settings, 1000, observer)?;
+    let all: Vec<usize> = (0..latents.len()).collect();
+    let settled = settled.into_iter().skip(1).map(|one| one.place);
+    let mut places = apart(std::iter::once(best.place.clone()).chain(settled), &all);
+    let mut method = match settings.method {
         // More components than modes: what one Gaussian gets wrong about a mode, two get less wrong.
-        Method::Auto if modes > 1 => Method::Mixture((2 * modes).clamp(4, MODES_MAX)),
+        Method::Auto if places.len() > 1 => Method::Mixture((2 * places.len()).clamp(4, MODES_MAX)),
         Method::Auto | Method::Hvm => Method::FullRank,
         other => other,
     };
-    let q = method.variational(latents)?;
-    if let Method::Mixture(components_len) = method {
-        let start = among(&found, best, &own, components_len, settings.seed);
-        let fitted = from_start(&near, &q, &start, settings, 2000, observer)?;
-        return finish(&near, &q, fitted, method, settings);
+    let is_small = latents.len() <= SMALL && model.work() <= HEAVY;
+    if settings.method == Method::Auto && method == Method::FullRank && is_small && !best.fitted.stopped {
+        let mut log_weights = draw(&best.near, &gaussian, &best.fitted, WEIGHED, settings.seed)?.1;
+        let tail = smooth(&mut log_weights);
+        if tail.khat > tail.limit {
+            // One Gaussian is not enough. Whatever the search found may be a part of what it lacks.
+            places.extend(found.iter().filter(|one| one.elbo > best.place.elbo - WORSE).cloned());
+            places.truncate(MODES_MAX);
+            method = Method::Mixture(MODES_MAX);
+        }
     }
-    let (near, fitted) = settle(model, &gaussian, own(best), best.units.clone(), settings, observer)?;
+    if best.fitted.stopped {
+        method = Method::FullRank;
+    }
     if method == Method::FullRank {
-        return finish(&near, &gaussian, fitted, method, settings);
+        return finish(&best.near, &gaussian, best.fitted, method, settings);
     }
-    let (location, units) = near.compose(&gaussian, &fitted.theta);
-    let near = Whitened::new(model, location, units);
-    let origin = Start::at(vec![0.0; q.prior().lambda_len()], 1.0);
-    let fitted = from_start(&near, &q, &origin, settings, 3000, observer)?;
+    let q = method.variational(latents)?;
+    let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
+    let (start, steps) = match method {
+        Method::Mixture(components_len) => (among(&places, components_len, settings.seed), 2000),
+        _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
+    };
+    let fitted = from_start(&near, &q, &start, settings, steps, observer)?;
     finish(&near, &q, fitted, method, settings)
+}
+
+/// A Gaussian that no longer moves.
+struct Settled<'a> {
+    /// The units that it was last fitted in, and the fit.
+    near: Whitened<'a, dyn Model + 'a>,
+    fitted: Fitted,
+    /// Where it is in the model's own units.
+    place: Found,
 }
 
 /// Fits one Gaussian, and again in its own units for as long as it is still on its way: the units of the first guess may be too
@@ -174,23 +208,25 @@ pub fn infer(
 fn settle<'a>(
     model: &'a dyn Model,
     gaussian: &Variational,
-    location: Vec<f64>,
-    units: Units,
+    from: &Found,
     settings: &InferSettings,
+    steps: u64,
     observer: &mut dyn Observer,
-) -> Result<(Whitened<'a, dyn Model + 'a>, Fitted)> {
-    let origin = Start::at(vec![0.0; location.len()], 1.0);
-    let mut near = Whitened::new(model, location, units);
-    for run in 1.. {
+) -> Result<Settled<'a>> {
+    let origin = Start::at(vec![0.0; from.z.len()], 1.0);
+    let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
+    let mut run = 1;
+    loop {
         let mut way = Way { inner: observer, elbo: Vec::new() };
-        let fitted = from_start(&near, gaussian, &origin, settings, 1000, &mut way)?;
+        let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
+        let (z, units) = near.compose(gaussian, &fitted.theta);
         if fitted.stopped || run == RUNS || !way.is_on_its_way() {
-            return Ok((near, fitted));
+            let place = Found { z, units, elbo: way.last() };
+            return Ok(Settled { near, fitted, place });
         }
-        let (location, units) = near.compose(gaussian, &fitted.theta);
-        near = Whitened::new(model, location, units);
+        near = Whitened::new(model, z, units);
+        run += 1;
     }
-    Err(Error::EmptyModel)
 }
 
 /// Watches whether a bound is still rising.
@@ -200,11 +236,21 @@ struct Way<'a> {
 }
 
 impl Way<'_> {
+    /// The mean bound of one fifth of the way.
+    fn fifth(&self, number: usize) -> f64 {
+        let len = (self.elbo.len() / 5).max(1);
+        let part = self.elbo.iter().skip(number * len).take(len);
+        part.sum::<f64>() / len as f64
+    }
+
+    /// The bound at the end.
+    fn last(&self) -> f64 {
+        self.fifth(4)
+    }
+
     /// Whether the bound of the last fifth is well above that of the second fifth.
     fn is_on_its_way(&self) -> bool {
-        let fifth = self.elbo.len() / 5;
-        let mean = |from: usize| self.elbo[from..from + fifth].iter().sum::<f64>() / fifth.max(1) as f64;
-        fifth > 0 && mean(4 * fifth) - mean(fifth) > RISING
+        self.elbo.len() >= 5 && self.fifth(4) - self.fifth(1) > RISING
     }
 }
 
@@ -217,10 +263,10 @@ impl Observer for Way<'_> {
 
 /// The places that were found, in the units of the best; where more components are wanted than there are places, the others
 /// stand near them.
-fn among(found: &[Found], best: &Found, own: &dyn Fn(&Found) -> Vec<f64>, components_len: usize, seed: u64) -> Start {
+fn among(found: &[Found], components_len: usize, seed: u64) -> Start {
     let mut rng = stream(seed, DRAW_STEP, u64::MAX, 0);
-    let n = own(best).len();
-    let centre = own(best);
+    let best = &found[0];
+    let (n, centre) = (best.z.len(), &best.z);
     let outer = |i: usize, j: usize| best.units.get(i, j);
     let solve = |mut x: Vec<f64>| {
         for i in 0..n {
@@ -232,7 +278,7 @@ fn among(found: &[Found], best: &Found, own: &dyn Fn(&Found) -> Vec<f64>, compon
     let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
     for k in 0..components_len {
         let one = &found[k % found.len()];
-        let place = own(one);
+        let place = &one.z;
         if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (&best.units, &one.units) {
             let away = |i: usize, rng: &mut Stream| -> f64 {
                 let normal: f64 = StandardNormal.sample(rng);

@@ -27,7 +27,7 @@ const BEST: usize = 3;
 /// The most Gaussians that are looked at.
 const LOOKED_AT: usize = 40;
 /// Gaussians whose bounds are so far below the best have too little of the posterior to matter.
-const WORSE: f64 = 8.0;
+pub(super) const WORSE: f64 = 8.0;
 /// Gaussians nearer to a better one than this many of its standard deviations are the same.
 const NEAR: f64 = 2.0;
 /// Draws that a Gaussian's bound is estimated from.
@@ -141,14 +141,19 @@ pub fn search(model: &dyn Model, starts: &Starts, seed: u64) -> Result<Searched>
         return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
     }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
+    Ok(Searched { found: apart(found.into_iter(), &continuous), ends })
+}
+
+/// Those that are apart from better ones and not much worse than the best, which comes first.
+pub(super) fn apart(sorted: impl Iterator<Item = Found>, continuous: &[usize]) -> Vec<Found> {
     let mut apart: Vec<Found> = Vec::new();
-    for one in found {
+    for one in sorted {
         let worse = apart.first().is_some_and(|best| one.elbo < best.elbo - WORSE);
-        if !worse && apart.iter().all(|other| distance(other, &one.z, &continuous) > NEAR) {
+        if !worse && apart.iter().all(|other| distance(other, &one.z, continuous) > NEAR) {
             apart.push(one);
         }
     }
-    Ok(Searched { found: apart, ends })
+    apart
 }
 
 /// How far a place is from another's, in that one's standard deviations and per latent.
