@@ -54,7 +54,7 @@ pub enum Correct {
 
 impl Default for InferSettings {
     fn default() -> Self {
-        Self { method: Method::Auto, seed: 1, draws: 4000, steps: None, correct: Correct::default(), rounds: None }
+        Self { method: Method::Auto, seed: 1, draws: DRAWS, steps: None, correct: Correct::default(), rounds: None }
     }
 }
 
@@ -87,14 +87,19 @@ const NARROW: f64 = 0.05;
 const HEAVY: usize = 50_000;
 /// Starts that are tried.
 const TRIES: u64 = 2;
+/// How many draws there are where nobody says.
+const DRAWS: usize = 4000;
 /// How often each draw moves at least and at most, and the work that all the moves together may take.
 const ROUNDS: std::ops::RangeInclusive<usize> = 12..=200;
 const WORK: f64 = 6e9;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
 /// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
-const RUNS: usize = 12;
+const RUNS: usize = 16;
 const RISING: f64 = 0.5;
+/// Runs that may end no higher than the one before, by this many nats, before that is the end.
+const PATIENCE: usize = 2;
+const HIGHER: f64 = 0.1;
 /// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
 const SETTLED: usize = 4;
 const SHORT: u64 = 200;
@@ -215,12 +220,15 @@ fn settle<'a>(
 ) -> Result<Settled<'a>> {
     let origin = Start::at(vec![0.0; from.z.len()], 1.0);
     let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
-    let mut run = 1;
+    let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
         let mut way = Way { inner: observer, elbo: Vec::new() };
         let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
         let (z, units) = near.compose(gaussian, &fitted.theta);
-        if fitted.stopped || run == RUNS || !way.is_on_its_way() {
+        // Steps that shrink make a bound rise by themselves; a run got somewhere only if it ended higher than those before it.
+        idle = if way.last() > reached + HIGHER { 0 } else { idle + 1 };
+        reached = reached.max(way.last());
+        if fitted.stopped || run == RUNS || !way.is_on_its_way() || idle == PATIENCE {
             let place = Found { z, units, elbo: way.last() };
             return Ok(Settled { near, fitted, place });
         }
@@ -434,7 +442,7 @@ fn finish(
 /// How often draws are moved: more often where it costs little.
 fn rounds(model: &dyn Model, settings: &InferSettings) -> usize {
     // A Hamiltonian move takes some four gradients, each about three evaluations' worth.
-    let each = 12.0 * model.work() as f64 * settings.draws as f64;
+    let each = 12.0 * model.work() as f64 * settings.draws.max(DRAWS) as f64;
     settings.rounds.unwrap_or(((WORK / each) as usize).clamp(*ROUNDS.start(), *ROUNDS.end()))
 }
 

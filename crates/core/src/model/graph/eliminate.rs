@@ -6,7 +6,7 @@
 //! node. The sums' terms, kept, are what the latent is drawn from afterwards.
 
 use super::expression::{Expr, Expressions, Node};
-use super::line::{Line, Term};
+use super::line::{Line, Place, Raw, Term};
 use super::rewrite::Substitution;
 use crate::model::Support;
 use std::cmp::Reverse;
@@ -145,10 +145,11 @@ pub(crate) fn reach(arena: &Expressions, roots: &[Expr]) -> Vec<bool> {
     reached
 }
 
-/// The smallest value of a latent and how many values it is summed over.
-fn domain(support: Support, level: u32) -> (f64, f64) {
-    match support {
-        Support::Integers { lower, upper } => (lower, upper - lower + 1.0),
+/// The smallest value of a latent and how many values it is summed over: for a count, the more the larger it must be.
+fn domain(raw: &Raw, level: u32) -> (f64, f64) {
+    match (raw.support, &raw.place) {
+        (Support::Integers { lower, upper }, _) => (lower, upper - lower + 1.0),
+        (_, Place::Whole(least)) => (0.0, (COUNTS + least) * f64::from(1 << level)),
         _ => (0.0, COUNTS * f64::from(1 << level)),
     }
 }
@@ -174,7 +175,7 @@ pub(crate) fn order(line: &Line, which: &Eliminate) -> (Vec<u32>, Vec<u32>) {
             scopes[*t as usize].push(k as u32);
         }
     }
-    let size: Vec<f64> = chosen.iter().map(|l| domain(line.raw[*l as usize].support, 0).1).collect();
+    let size: Vec<f64> = chosen.iter().map(|l| domain(&line.raw[*l as usize], 0).1).collect();
     let mut neighbours: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); chosen.len()];
     let mut crowded = vec![false; chosen.len()];
     for scope in &scopes {
@@ -239,11 +240,8 @@ struct Table {
 /// Sums the latents out in this order, counts over the values of this level.
 pub(crate) fn eliminate(line: &Line, order: &[u32], level: u32) -> Eliminated {
     let mut arena = line.arena.clone();
-    let domains: Vec<(f64, usize)> = order
-        .iter()
-        .map(|l| domain(line.raw[*l as usize].support, level))
-        .map(|(low, len)| (low, len as usize))
-        .collect();
+    let domains: Vec<(f64, usize)> =
+        order.iter().map(|l| domain(&line.raw[*l as usize], level)).map(|(low, len)| (low, len as usize)).collect();
     let counts: Vec<bool> = order.iter().map(|l| line.raw[*l as usize].support == Support::Counts).collect();
     let mut terms = Vec::new();
     let mut tables: Vec<Option<Table>> = Vec::new();
