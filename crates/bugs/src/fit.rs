@@ -4,7 +4,7 @@
 use hyperprior::fit::Observer;
 use hyperprior::infer::{InferSettings, Inferred, Starts, infer};
 use hyperprior::model::graph::{Eliminate, Graph, GraphModel, Quantity};
-use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
+use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError, Summary, summarise};
 use hyperprior::{Batch, Model};
 use std::collections::HashMap;
 use thiserror::Error;
@@ -74,6 +74,23 @@ pub struct Posterior {
     pub draws: Draws,
     /// Where they come from.
     pub source: Source,
+}
+
+impl Posterior {
+    /// What the draws say of each quantity.
+    ///
+    /// Draws of an approximation are worth no more than its importance weights are: the effective number is the smaller of
+    /// the two, and the standard errors of the means follow it.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let mut summaries = summarise(&self.draws);
+        if let Source::Approximate(inferred) = &self.source {
+            for summary in &mut summaries {
+                summary.ess = summary.ess.min(inferred.tail.ess.max(1.0));
+                summary.mcse = summary.sd / summary.ess.sqrt();
+            }
+        }
+        summaries
+    }
 }
 
 impl Task {

@@ -72,6 +72,8 @@ fn main() -> ExitCode {
     };
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output had enough of it.
+        Err(error::CliError::Output(reason)) if reason.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hyperprior: {error}");
             ExitCode::from(error.exit_code())

@@ -244,6 +244,8 @@ fn what_is_wrong_is_said() {
     let nothing = folder.file("nothing.bug", "model { y ~ dpois(2) }");
     let data = folder.file("data.json", r#"{"N": 3, "y": [1, 0, 2]}"#);
     let bare = folder.file("bare.json", r#"{"N": 3, "y": [1, NaN, 2]}"#);
+    let dumped = folder.file("dumped.R", "N <- 3\ny <- c(1, NaN, 2)\n");
+    let late = folder.file("late.json", r#"{"k": 500}"#);
     let negative = folder.file("negative.json", r#"{"N": 3, "y": [1, -1, 2]}"#);
     let short = folder.file("short.json", r#"{"N": 5, "y": [1, 0, 2]}"#);
     let square = folder.file("square.json", r#"{"N": 2, "y": [[1, 0], [2, 3]]}"#);
@@ -257,7 +259,15 @@ fn what_is_wrong_is_said() {
         ("fit".to_owned(), 64, "<MODEL>"),
         (format!("fit {model} --data {data} --method flows"), 64, "mixture:K"),
         (format!("fit {model} --data {data} --method mixture:0"), 64, "above 0"),
-        (format!("fit {model} --data {data} --draws 0"), 64, "--draws"),
+        (format!("fit {model} --data {data} --method mixture:1001"), 64, "at most 1000"),
+        (format!("fit {model} --data {data} --draws 9"), 64, "at least 10 draws are needed"),
+        (format!("fit {model} --data {data} --draws 400000000"), 64, "would take 14.9 GiB"),
+        (format!("fit {model} --data {data} --monitor y"), 64, "`y` is observed"),
+        (
+            format!("fit {model} --data {data} --eliminate lambda"),
+            64,
+            "`lambda` cannot be summed out: it is not discrete",
+        ),
         (format!("fit {model} --data {data} --monitor lamda"), 64, "did you mean `lambda`?"),
         (format!("fit {model} --data {data} --monitor lambda[2"), 64, "closing bracket"),
         (format!("fit {model} --data {data} --eliminate q"), 64, "no latent `q`; there are: lambda"),
@@ -267,6 +277,8 @@ fn what_is_wrong_is_said() {
         (format!("fit {nothing} --data {one}"), 65, "nothing in the model is unknown"),
         (format!("fit {} --data {data}", bytes.display()), 65, "save it as UTF-8"),
         (format!("fit {model} --data {bare}"), 65, "a missing value is written `null`"),
+        (format!("fit {model} --data {dumped}"), 65, "a missing value is written NA"),
+        (format!("fit {} --init {late}", example("coal")), 65, "it must be a whole number from 1 to 112"),
         (format!("fit {model} --data {negative}"), 65, "`y[2]` is observed as -1"),
         (format!("fit {model} --data {short}"), 65, "index 4 of `y` is beyond its extent of 3"),
         (format!("fit {model} --data {square}"), 65, "`y`"),
@@ -315,11 +327,40 @@ fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
     let (said, told) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(75), "{told}");
     assert!(told.contains("stopped early, at step") && told.contains("of 100000000"), "{told}");
-    assert!(said.contains("mu.b") && said.contains("Warning: the fit was stopped at step"), "{said}");
+    assert!(
+        said.contains("mu.b") && said.contains("Verdict: distrust") && said.contains("the fit was stopped at step"),
+        "{said}"
+    );
     let summary = std::fs::read_to_string(out.join("summary.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     assert_eq!(summary["converged"], json!(false));
     assert!(number(&summary["steps"]) > 0.0);
+}
+
+/// Weights that are uneven leave fewer draws than were taken.
+#[test]
+fn draws_of_an_approximation_are_worth_what_their_weights_are() {
+    let found = json(&format!("fit {} --method mean-field", example("eight_schools")));
+    let mu = &found["parameters"]["mu"];
+    let ess = number(&mu["ess"]);
+    assert!(ess < 3999.0, "{ess}");
+    assert!((number(&mu["mcse"]) * ess.sqrt() / number(&mu["sd"]) - 1.0).abs() < 1e-9, "{mu}");
+    let exact = json(&format!("fit {}", example("three_coins")));
+    assert_eq!(exact["parameters"]["coin"]["ess"], json!(4000.0));
+}
+
+/// Whoever reads the output may stop reading.
+#[cfg(unix)]
+#[test]
+fn a_reader_that_leaves_is_no_fault() {
+    use std::process::Stdio;
+    for more in ["", " --json"] {
+        let line = format!("fit {}{more}", example("three_coins"));
+        let mut child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert!(output.status.success() && !text(&output.stderr).contains("cannot write"), "{}", text(&output.stderr));
+    }
 }
 
 #[test]

@@ -57,7 +57,7 @@ struct Checked {
 impl Check {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
-        let compiled = self.input.compile(self.quiet)?;
+        let (compiled, _) = self.input.compile(self.quiet)?;
         let eliminate = self.input.eliminate(&compiled.graph)?;
         let model = compiled.graph.model_with(&eliminate)?;
         let whole = if model.eliminated().next().is_none() {

@@ -6,9 +6,10 @@ use crate::fit::{Config, Told, Watch, report, write};
 use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use clap::{Args, ValueEnum};
-use hyperprior::infer::{Correct, InferSettings, Method};
-use hyperprior::posterior::Monitor;
-use hyperprior_bugs::fit::Task;
+use hyperprior::Model;
+use hyperprior::infer::{Correct, InferSettings, Method, MethodError};
+use hyperprior::posterior::{Monitor, MonitorError};
+use hyperprior_bugs::fit::{FitError, Task};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Instant;
@@ -30,7 +31,7 @@ pub struct Fit {
     #[command(flatten)]
     input: Input,
     /// The approximation: auto, mean-field, full-rank, mixture:K, flow:L, copula:R or hvm
-    #[arg(long, default_value_t, value_name = "METHOD")]
+    #[arg(long, default_value_t, value_name = "METHOD", value_parser = method)]
     method: Method,
     /// What brings the approximation's draws nearer to the posterior
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
@@ -39,7 +40,7 @@ pub struct Fit {
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
     /// How many draws of the posterior
-    #[arg(long, default_value_t = 4000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, default_value_t = 4000, value_name = "N", value_parser = draws)]
     draws: u32,
     /// Optimisation steps; what suits the method, where it is not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
@@ -70,6 +71,47 @@ enum Correction {
     Moves,
 }
 
+/// Fewer draws than this say nothing of quantiles or tails.
+const DRAWS_MIN: u32 = 10;
+/// The most components, layers or ranks.
+const SIZE_MAX: usize = 1000;
+/// The most memory that draws may take, in bytes.
+const BYTES_MAX: f64 = 8.0 * GIB;
+const GIB: f64 = (1_u64 << 30) as f64;
+
+fn draws(text: &str) -> Result<u32, String> {
+    match text.parse::<u32>() {
+        Ok(draws) if draws >= DRAWS_MIN => Ok(draws),
+        Ok(_) => Err(format!("at least {DRAWS_MIN} draws are needed")),
+        Err(error) => Err(format!("{error}; write a whole number, {DRAWS_MIN} or more")),
+    }
+}
+
+fn method(text: &str) -> Result<Method, String> {
+    let method: Method = text.parse().map_err(|error: MethodError| error.to_string())?;
+    match method {
+        Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) if size > SIZE_MAX => {
+            Err(format!("the number after the colon is at most {SIZE_MAX}"))
+        }
+        method => Ok(method),
+    }
+}
+
+/// Refuses draws that would not fit. For each that is kept, four are weighed.
+fn within_memory(draws: u32, latents: usize, quantities: usize) -> Result<(), CliError> {
+    let of_one = (4 * latents + quantities) as f64 * size_of::<f64>() as f64;
+    let bytes = f64::from(draws) * of_one;
+    if bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    let (needed, most) = (bytes / GIB, BYTES_MAX / GIB);
+    let fitting = (BYTES_MAX / of_one).floor();
+    Err(CliError::Usage(format!(
+        "--draws {draws} would take {needed:.1} GiB for {latents} fitted latents and {quantities} quantities; the most is \
+         {most:.0} GiB: ask for at most {fitting:.0} draws, or keep fewer quantities with --monitor NAMES"
+    )))
+}
+
 impl Fit {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
@@ -81,10 +123,18 @@ impl Fit {
         let stop = StopFlag::on_signals_once_kept();
         let mut watch = Watch::new(self.quiet, &stop);
         watch.phase("compile");
-        let compiled = self.input.compile(self.quiet)?;
+        let (compiled, given) = self.input.compile(self.quiet)?;
         let warned = compiled.warnings.iter().map(|w| w.message.clone()).collect();
         let eliminate = self.input.eliminate(&compiled.graph)?;
-        let task = Task::new(compiled.graph, &eliminate, &monitors)?;
+        let task = match Task::new(compiled.graph, &eliminate, &monitors) {
+            Err(FitError::Monitor(MonitorError::Unknown { name, .. })) if given.contains(&name) => {
+                return Err(CliError::Usage(format!(
+                    "--monitor: `{name}` is observed (it is in the data), so it has no posterior"
+                )));
+            }
+            task => task?,
+        };
+        within_memory(self.draws, task.model().latents().len(), task.quantities().len())?;
         // A folder that cannot be made is better known before the fit than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         watch.phase("search");

@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::names;
 use clap::{Args, ValueEnum};
-use hyperprior::model::graph::{Eliminate, Graph};
+use hyperprior::model::graph::{Eliminate, Graph, Role};
 use hyperprior::posterior::{ElementName, Monitor};
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Compiled, Data, Dialect, Options, compile, render};
@@ -51,8 +51,9 @@ impl Input {
         }
     }
 
-    /// Reads and compiles. What is worth knowing goes to standard error, unless `quiet`.
-    pub fn compile(&self, quiet: bool) -> Result<Compiled, CliError> {
+    /// Reads and compiles. What is worth knowing goes to standard error, unless `quiet`. With the names that are
+    /// in the data.
+    pub fn compile(&self, quiet: bool) -> Result<(Compiled, Vec<String>), CliError> {
         let source = text(&self.model)?;
         let mut data = Data::default();
         for path in &self.data {
@@ -75,7 +76,7 @@ impl Input {
                 if !quiet && !compiled.warnings.is_empty() {
                     eprint!("{}", render(&compiled.warnings, &shown, &source, colour));
                 }
-                Ok(compiled)
+                Ok((compiled, data.arrays.into_keys().collect()))
             }
             Err(diagnostics) => Err(CliError::Program(render(&diagnostics, &shown, &source, colour))),
         }
@@ -93,13 +94,30 @@ impl Input {
             .iter()
             .map(ToString::to_string)
             .collect();
+        let is = |latent: &str, name: &str| latent == name || ElementName::parse(latent).array == name;
         for name in &wanted {
-            if !graph.latent_names().any(|latent| latent == name || ElementName::parse(latent).array == name) {
+            if !graph.latent_names().any(|latent| is(latent, name)) {
                 return Err(CliError::Usage(format!(
                     "--eliminate: there is no latent `{name}`; there are: {}",
                     names::line(graph.latent_names())
                 )));
             }
+        }
+        let outline = graph.clone().model_with(&Eliminate::Nothing)?.outline();
+        for name in &wanted {
+            let of_name = || outline.iter().filter(|latent| is(&latent.name, name));
+            if of_name().any(|latent| latent.is_discrete && latent.role != Role::FromLaw) {
+                continue;
+            }
+            let reason = if of_name().any(|latent| latent.is_discrete) {
+                "no observation depends on it, so that there is nothing to sum out".to_owned()
+            } else {
+                let others = names::line(outline.iter().filter(|o| o.is_discrete).map(|o| o.name.as_str()));
+                let others =
+                    if others.is_empty() { "there are none here".to_owned() } else { format!("here {others}") };
+                format!("it is not discrete, and only discrete latents can be summed out; {others}")
+            };
+            return Err(CliError::Usage(format!("--eliminate: `{name}` cannot be summed out: {reason}")));
         }
         Ok(Eliminate::Named(wanted))
     }

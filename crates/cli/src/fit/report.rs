@@ -3,12 +3,14 @@
 use super::told::Told;
 use crate::error::CliError;
 use crate::names;
+use crate::output::summary::Verdict;
 use crate::render;
 use hyperprior::bound::Estimate;
 use hyperprior::infer::{Correct, Method};
-use hyperprior::model::graph::Role;
-use hyperprior::posterior::{Draws, Kind, Monitor};
+use hyperprior::model::graph::{Quantity, Role};
+use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
 use hyperprior_bugs::fit::Source;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 /// The whole report. `chosen` says that what is shown was asked for by name.
@@ -18,15 +20,53 @@ pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
     lines(&mut out, &plan(told));
     out.push('\n');
     lines(&mut out, &bounds(told));
-    let _ = write!(out, "\n{}", render::parameters(&told.summaries, render::ROWS));
-    let discrete = discrete(told, chosen)?;
+    let _ = writeln!(out, "\n{}", verdict(told));
+    // The reason of the verdict is the first of the warnings.
+    for warning in told.warnings().iter().skip(usize::from(told.verdict() != Verdict::Trust)) {
+        let _ = writeln!(out, "Warning: {warning}.");
+    }
+    let shown = if chosen { told.summaries.clone() } else { ordered(told) };
+    let _ = write!(out, "\n{}", render::parameters(&shown, render::ROWS));
+    let discrete = discrete(told, &shown, chosen)?;
     if !discrete.is_empty() {
         let _ = write!(out, "\n{discrete}");
     }
-    for warning in told.warnings() {
-        let _ = write!(out, "\nWarning: {warning}.\n");
-    }
     Ok(out)
+}
+
+/// What may be believed, and why.
+fn verdict(told: &Told) -> String {
+    let doubts = told.doubts();
+    let Some((verdict, reason)) = doubts.first() else {
+        return match told.inferred() {
+            Some(_) if told.watch.rise().is_none() => "Verdict: trust. k̂ is below its limit.".to_owned(),
+            Some(_) => "Verdict: trust. The bound had settled, and k̂ is below its limit.".to_owned(),
+            None => "Verdict: trust. Nothing was approximated.".to_owned(),
+        };
+    };
+    let word = match verdict {
+        Verdict::Trust => "trust",
+        Verdict::MeansOnly => "means only; do not rely on spreads, tails and probabilities",
+        Verdict::Distrust => "distrust; do not rely on these numbers",
+    };
+    format!("Verdict: {word}. The reason: {reason}.")
+}
+
+/// The summaries with parameters first, then discrete latents, then what is calculated; arrays stay together.
+fn ordered(told: &Told) -> Vec<Summary> {
+    let rank = |q: &Quantity| match (q.is_latent, q.is_discrete) {
+        (true, false) => 0,
+        (true, true) => 1,
+        (false, _) => 2,
+    };
+    let mut ranks: HashMap<&str, u8> = HashMap::new();
+    for quantity in told.task.quantities() {
+        let of_array = ranks.entry(ElementName::parse(&quantity.name).array).or_insert(u8::MAX);
+        *of_array = rank(quantity).min(*of_array);
+    }
+    let mut summaries = told.summaries.clone();
+    summaries.sort_by_key(|s| ranks.get(ElementName::parse(&s.name).array).copied());
+    summaries
 }
 
 /// One line on the model.
@@ -126,16 +166,20 @@ fn bounds(told: &Told) -> Lines {
         None => String::new(),
     };
     let tail = inferred.tail;
+    let log_evidence = match told.is_evidence_good() {
+        true => format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error),
+        false => format!("at least {:.3}, by an estimate that is not to be trusted", evidence.log),
+    };
     let verdict = if tail.khat <= tail.limit { "below" } else { "above" };
     vec![
         ("bound", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
-        ("log evidence", format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error)),
+        ("log evidence", log_evidence),
         ("k̂", format!("{:.2}, {verdict} its limit of {:.2}", tail.khat, tail.limit)),
     ]
 }
 
 /// The discrete section. Joint configurations are of latents: what is calculated from them says the same again.
-fn discrete(told: &Told, chosen: bool) -> Result<String, CliError> {
+fn discrete(told: &Told, summaries: &[Summary], chosen: bool) -> Result<String, CliError> {
     let draws = &told.posterior.draws;
     if !told.has_discrete() {
         return Ok(String::new());
@@ -149,6 +193,6 @@ fn discrete(told: &Told, chosen: bool) -> Result<String, CliError> {
         .collect::<Result<_, _>>()
         .map_err(hyperprior::posterior::DrawsError::from)?;
     let own: Draws = if chosen || latents.is_empty() { draws.clone() } else { draws.select(&latents)? };
-    let shown: Vec<_> = told.summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
+    let shown: Vec<_> = summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
     Ok(render::discrete(&own, &shown, render::ROWS)?)
 }

@@ -5,7 +5,7 @@ use crate::names;
 use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
 use hyperprior::infer::{Correct, InferSettings, Inferred};
 use hyperprior::model::graph::{Outline, Role};
-use hyperprior::posterior::{Kind, Parameters, Summary, label_switching, summarise};
+use hyperprior::posterior::{Kind, Parameters, Summary, label_switching};
 use hyperprior_bugs::fit::{Posterior, Source, Task};
 use std::collections::BTreeMap;
 
@@ -48,14 +48,7 @@ impl<'a> Told<'a> {
         watch: &'a Watch,
         wall_seconds: f64,
     ) -> Self {
-        let mut summaries = summarise(&posterior.draws);
-        // Draws that were resampled repeat each other: they are worth as many as their weights are.
-        if let (Source::Approximate(inferred), Correct::Weights) = (&posterior.source, settings.correct) {
-            for summary in &mut summaries {
-                summary.ess = inferred.tail.ess;
-                summary.mcse = summary.sd / summary.ess.sqrt();
-            }
-        }
+        let summaries = posterior.summaries();
         let outline = task.model().outline();
         Self { name, observed, warned, task, outline, settings, posterior, summaries, watch, wall_seconds }
     }
@@ -98,42 +91,52 @@ impl<'a> Told<'a> {
 
     /// What may be believed.
     pub fn verdict(&self) -> Verdict {
-        match self.inferred().map(|inferred| inferred.tail) {
-            Some(tail) if !(tail.khat <= NO_MEAN) => Verdict::Distrust,
-            Some(tail) if !(tail.khat <= tail.limit) => Verdict::MeansOnly,
-            _ => Verdict::Trust,
+        self.doubts().first().map_or(Verdict::Trust, |(verdict, _)| *verdict)
+    }
+
+    /// What stands against believing the numbers, the gravest first, each with the most that it leaves to believe.
+    pub fn doubts(&self) -> Vec<(Verdict, String)> {
+        let mut doubts = Vec::new();
+        let Some(inferred) = self.inferred() else { return doubts };
+        let (step, steps) = self.watch.step;
+        if self.is_stopped() {
+            let reason = "the draws are of the approximation as it stood then";
+            doubts.push((Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}")));
+        } else if !self.is_converged() {
+            let more = steps.saturating_mul(2);
+            let reason = format!("the bound was still rising; give it more steps (--steps {more})");
+            doubts.push((Verdict::Distrust, reason));
         }
+        let (k, limit) = (inferred.tail.khat, inferred.tail.limit);
+        if !(k <= limit) {
+            let verdict = if k <= NO_MEAN { Verdict::MeansOnly } else { Verdict::Distrust };
+            let moved = match self.settings.correct {
+                Correct::Moves => {
+                    "; the draws were moved towards it afterwards, which mends shapes but not the shares of modes that \
+                     are far apart"
+                }
+                _ => "",
+            };
+            doubts.push((
+                verdict,
+                format!(
+                    "k̂ = {k:.2} is above {limit:.2}: the approximation leaves out part of the posterior{moved}. Try \
+                     another --method, or more --steps"
+                ),
+            ));
+        }
+        doubts
+    }
+
+    /// Whether the estimate of the evidence can be taken as it stands, and not as a lower bound alone.
+    pub fn is_evidence_good(&self) -> bool {
+        self.inferred().is_none_or(|inferred| inferred.tail.khat <= inferred.tail.limit && self.is_converged())
     }
 
     /// What a person has to know before believing the numbers.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings: Vec<String> = self.doubts().into_iter().map(|(_, reason)| reason).collect();
         if let Some(inferred) = self.inferred() {
-            let (step, steps) = self.watch.step;
-            if self.is_stopped() {
-                warnings.push(format!(
-                    "the fit was stopped at step {step} of {steps}: the draws are of the approximation as it stood then"
-                ));
-            } else if !self.is_converged() {
-                warnings.push(format!(
-                    "the bound was still rising at the end of {steps} steps; --steps {} gives it more time",
-                    2 * steps
-                ));
-            }
-            if !(inferred.tail.khat <= inferred.tail.limit) {
-                let (k, limit) = (inferred.tail.khat, inferred.tail.limit);
-                let moved = match self.settings.correct {
-                    Correct::Moves => {
-                        "; the draws were moved towards it afterwards, which mends shapes but not the shares \
-                                       of modes that are far apart"
-                    }
-                    _ => "",
-                };
-                warnings.push(format!(
-                    "k̂ = {k:.2} is above {limit:.2}: the approximation leaves out part of the posterior{moved}. Try \
-                     another --method, or more --steps"
-                ));
-            }
             if inferred.bounds.dropped > 0 {
                 let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
                 warnings.push(format!(
@@ -213,4 +216,53 @@ impl<'a> Told<'a> {
 
 fn exactly(log: f64) -> (Elbo, Evidence) {
     (Elbo { value: log, standard_error: 0.0, upper: Some(log) }, Evidence { log, standard_error: 0.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::report;
+    use crate::progress::StopFlag;
+    use hyperprior::fit::Quiet;
+    use hyperprior::model::graph::Eliminate;
+    use hyperprior_bugs::{Array, Data, Options, compile};
+
+    /// A bound that rises to the end vetoes trust, whatever k̂ says, and a large k̂ does in its own two steps.
+    #[test]
+    fn the_gravest_doubt_is_the_verdict() {
+        let data = Data::default().with("y", Array::scalar(7.0));
+        let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
+        let compiled = compile(model, "coin", &data, &Options::default()).expect("a model");
+        let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
+        let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
+        let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
+        let said = |slope: f64, khat: Option<f64>| {
+            let mut watch = Watch::new(true, &StopFlag::default());
+            watch.trace = (1..=40).map(|i| (10 * i, slope * i as f64)).collect();
+            watch.step = (400, 400);
+            let mut posterior = posterior.clone();
+            if let (Source::Approximate(inferred), Some(khat)) = (&mut posterior.source, khat) {
+                inferred.tail.khat = khat;
+                inferred.tail.ess = 10.0;
+            }
+            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, &watch, 0.0);
+            let ess = told.summaries[0].ess;
+            (told.verdict(), report(&told, false).expect("a report"), ess)
+        };
+        let (verdict, text, _) = said(0.0, None);
+        assert_eq!(verdict, Verdict::Trust, "{text}");
+        assert!(text.contains("\nVerdict: trust. The bound had settled"), "{text}");
+        assert!(text.contains("log evidence  -2."), "{text}");
+        let (verdict, text, _) = said(1.0, None);
+        assert_eq!(verdict, Verdict::Distrust, "{text}");
+        let reason = "The reason: the bound was still rising; give it more steps (--steps 800).";
+        assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
+        assert!(text.contains("log evidence  at least -2."), "{text}");
+        let (verdict, text, ess) = said(0.0, Some(0.8));
+        assert_eq!((verdict, ess), (Verdict::MeansOnly, 10.0), "{text}");
+        assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
+        let (verdict, text, _) = said(1.0, Some(1.2));
+        assert_eq!(verdict, Verdict::Distrust);
+        assert!(text.contains(reason) && text.contains("\nWarning: k̂ = 1.20 is above"), "{text}");
+    }
 }

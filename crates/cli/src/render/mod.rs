@@ -33,7 +33,8 @@ pub fn discrete(draws: &Draws, summaries: &[Summary], rows_max: usize) -> Result
     let columns: Vec<usize> = arrays.filter(|i| draws.columns()[*i].kind == Kind::Discrete).collect();
     if columns.len() > 1 {
         let found = top_configurations(draws, &columns, TOP)?;
-        let _ = write!(out, "\n{}", configurations::configurations(draws, &found));
+        let gap = if out.is_empty() { "" } else { "\n" };
+        let _ = write!(out, "{gap}{}", configurations::configurations(draws, &found));
         let found = strongest_pairs(draws, &columns, PairSettings { top: TOP, ..PairSettings::default() })?;
         let _ = write!(out, "\n{}", dependence::dependence(draws, &found));
     }

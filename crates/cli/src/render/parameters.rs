@@ -2,16 +2,51 @@
 
 use super::number::{Digits, two_figures};
 use super::page;
+use crate::names;
 use crate::table::render;
-use hyperprior::posterior::{Kind, Summary};
+use hyperprior::posterior::{ElementName, Kind, Summary};
+use std::collections::HashMap;
 
-/// A row per scalar, at most `rows_max`, with a line that says what was left out.
+/// A row per scalar, at most `rows_max`, with a line that says what was left out; discrete ones that never change are told in
+/// lines below, and have no rows.
 pub fn table(summaries: &[Summary], rows_max: usize) -> String {
+    let (constant, summaries): (Vec<&Summary>, Vec<&Summary>) =
+        summaries.iter().partition(|s| constant_value(s).is_some());
+    let constant = constants(&constant);
+    if summaries.is_empty() && !constant.is_empty() {
+        return constant;
+    }
     let names: Vec<&str> = summaries.iter().map(|s| s.name.as_str()).collect();
     let shown = page::rows(&names, rows_max);
-    let cells: Vec<Vec<String>> = shown.iter().map(|i| cells(&summaries[*i])).collect();
+    let cells: Vec<Vec<String>> = shown.iter().map(|i| cells(summaries[*i])).collect();
     render(&["name", "mean", "sd", "5%", "median", "95%", "mcse", "ess"], &cells)
         + &page::remainder(summaries.len(), shown.len())
+        + if constant.is_empty() { "" } else { "\n" }
+        + &constant
+}
+
+/// The value of a discrete variable that has it in every draw.
+pub fn constant_value(s: &Summary) -> Option<i64> {
+    let pmf = s.pmf.as_ref().filter(|pmf| pmf.len() == 1)?;
+    pmf.keys().next().copied()
+}
+
+/// `z[1:32]: 1 in every draw`, a line for each array and value.
+fn constants(summaries: &[&Summary]) -> String {
+    let mut lines: Vec<((&str, Option<i64>), Vec<&str>)> = Vec::new();
+    let mut known = HashMap::new();
+    for summary in summaries {
+        let key = (ElementName::parse(&summary.name).array, constant_value(summary));
+        let line = *known.entry(key).or_insert_with(|| {
+            lines.push((key, Vec::new()));
+            lines.len() - 1
+        });
+        lines[line].1.push(&summary.name);
+    }
+    let line = |((_, value), of): ((&str, Option<i64>), Vec<&str>)| {
+        format!("{}: {} in every draw\n", names::line(of), value.unwrap_or_default())
+    };
+    lines.into_iter().map(line).collect()
 }
 
 fn cells(s: &Summary) -> Vec<String> {

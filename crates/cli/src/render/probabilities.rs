@@ -12,7 +12,7 @@ const VALUES_MAX: usize = 10;
 /// How many of them it lists.
 const LISTED: usize = 6;
 
-/// One table for the arrays that share their values, and a line for each variable that has too many for a table.
+/// Those that never change are left to the table of summaries. One table for the arrays that share their values, and a line for each variable that has too many for a table.
 pub fn probabilities(summaries: &[Summary], rows_max: usize) -> String {
     let discrete: Vec<(&str, &BTreeMap<i64, f64>)> =
         summaries.iter().filter_map(|s| s.pmf.as_ref().map(|pmf| (s.name.as_str(), pmf))).collect();
@@ -24,6 +24,7 @@ pub fn probabilities(summaries: &[Summary], rows_max: usize) -> String {
     for (name, pmf) in &discrete {
         values.entry(ElementName::parse(name).array).or_default().extend(pmf.keys());
     }
+    let discrete: Vec<_> = discrete.into_iter().filter(|(_, pmf)| pmf.len() > 1).collect();
     let names: Vec<&str> = discrete.iter().map(|(name, _)| *name).collect();
     let shown = page::rows(&names, rows_max);
     let mut tables: Vec<(&BTreeSet<i64>, Vec<Vec<String>>)> = Vec::new();

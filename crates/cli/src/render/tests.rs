@@ -41,6 +41,20 @@ fn a_long_table_is_cut_and_says_so() {
 }
 
 #[test]
+fn what_never_changes_has_one_line() {
+    let columns = ["z[1]", "z[2]", "z[3]", "z[4]", "z[5]"].map(Column::discrete).to_vec();
+    let constant = |x: f64| vec![x; 4];
+    let draws = made(columns, &[constant(1.0), constant(1.0), vec![0.0, 1.0, 1.0, 0.0], constant(0.0), constant(1.0)]);
+    let summaries = summarise(&draws);
+    let said = parameters(&summaries, ROWS);
+    assert!(said.ends_with("\n\nz[1:2], z[5]: 1 in every draw\nz[4]: 0 in every draw\n"), "{said}");
+    assert_eq!(said.lines().count(), 2 + 1 + 1 + 2, "{said}");
+    assert_eq!(parameters(&summaries[..2], ROWS), "z[1:2]: 1 in every draw\n");
+    let said = discrete(&draws, &summaries, ROWS).unwrap();
+    assert!(said.contains("z[3]  0.500  0.500") && !said.contains("z[1]  "), "{said}");
+}
+
+#[test]
 fn the_discrete_section() {
     let columns =
         vec![Column::discrete("z[1]"), Column::continuous("mu"), Column::discrete("z[2]"), Column::discrete("on")];

@@ -9,6 +9,7 @@ use super::model::GraphModel;
 use super::tape::TILE;
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
+use hyperprior_math::family::Support;
 use hyperprior_math::linalg::{cholesky, packed_len};
 use hyperprior_math::random::{Stream, stream};
 use rand::RngExt;
@@ -293,7 +294,12 @@ impl GraphModel {
             }
             Place::Whole(least) => {
                 if !raw.support.contains(x - least) {
-                    return bad(format!("it must be one of {:?}, counted from {least}", raw.support));
+                    return bad(match raw.support {
+                        Support::Integers { lower, upper } => {
+                            format!("it must be a whole number from {} to {}", least + lower, least + upper)
+                        }
+                        _ => format!("it must be a whole number, {least} or more"),
+                    });
                 }
                 x - least
             }
