@@ -96,7 +96,14 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
             Severity::Note => (ReportKind::Custom("Note", Color::Blue), Color::Blue),
         };
         let Some(span) = diagnostic.span else {
-            drawn.extend(format!("{kind}: {}\n", diagnostic.message).into_bytes());
+            // A kind that writes itself is coloured whatever is wanted.
+            let head = match (colour, diagnostic.severity) {
+                (true, _) => kind.to_string(),
+                (false, Severity::Error) => "Error".to_owned(),
+                (false, Severity::Warning) => "Warning".to_owned(),
+                (false, Severity::Note) => "Note".to_owned(),
+            };
+            drawn.extend(format!("{head}: {}\n", diagnostic.message).into_bytes());
             if let Some(hint) = &diagnostic.hint {
                 drawn.extend(format!("  Help: {hint}\n").into_bytes());
             }
@@ -124,4 +131,22 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
     let drawn = String::from_utf8_lossy(&drawn);
     // The drawing fills lines with blanks up to its frame.
     drawn.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// With and without a place, at every severity.
+    #[test]
+    fn without_colour_there_are_no_escape_codes() {
+        let source = "model { x ~ dnorm(0, 1) }";
+        for severity in [Severity::Error, Severity::Warning, Severity::Note] {
+            for span in [None, Some(Span { start: 8, end: 9 })] {
+                let told = [Diagnostic::new(severity, "something", span).label("here").hint("do this")];
+                let plain = render(&told, "m.bug", source, false);
+                assert!(!plain.contains('\u{1b}') && plain.contains(": something"), "{plain:?}");
+            }
+        }
+    }
 }

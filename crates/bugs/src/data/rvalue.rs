@@ -215,9 +215,12 @@ impl<'a> Reader<'a> {
         self.blanks();
         let word = self.word();
         let value = match word {
-            "NA" | "NA_integer_" | "NA_real_" | "NaN" => f64::NAN,
+            "NA" | "NA_integer_" | "NA_real_" => f64::NAN,
             "TRUE" | "T" => 1.0,
             "FALSE" | "F" => 0.0,
+            "NaN" => {
+                return Err(self.error("a value that is not a number", "a missing value is written NA"));
+            }
             "Inf" => {
                 return Err(self.error("an infinite value", "data must be finite numbers or NA"));
             }
