@@ -128,7 +128,14 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
         // Writing to memory cannot fail.
         let _ = report.finish().write(&mut lines, &mut drawn);
     }
-    let drawn = String::from_utf8_lossy(&drawn);
+    let mut drawn = String::from_utf8_lossy(&drawn).into_owned();
+    if !colour {
+        // The drawing colours the name of a note whatever is wanted.
+        while let Some(start) = drawn.find('\u{1b}') {
+            let end = drawn[start..].find('m').map_or(drawn.len(), |m| start + m + 1);
+            drawn.replace_range(start..end, "");
+        }
+    }
     // The drawing fills lines with blanks up to its frame.
     drawn.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }

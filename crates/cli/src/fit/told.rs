@@ -136,13 +136,13 @@ impl<'a> Told<'a> {
     /// What a person has to know before believing the numbers.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings: Vec<String> = self.doubts().into_iter().map(|(_, reason)| reason).collect();
-        if let Some(inferred) = self.inferred() {
-            if inferred.bounds.dropped > 0 {
-                let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
-                warnings.push(format!(
-                    "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out"
-                ));
-            }
+        if let Some(inferred) = self.inferred()
+            && inferred.bounds.dropped > 0
+        {
+            let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
+            warnings.push(format!(
+                "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out"
+            ));
         }
         warnings.extend(label_switching(&self.posterior.draws).iter().map(ToString::to_string));
         warnings

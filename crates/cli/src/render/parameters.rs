@@ -33,7 +33,8 @@ pub fn constant_value(s: &Summary) -> Option<i64> {
 
 /// `z[1:32]: 1 in every draw`, a line for each array and value.
 fn constants(summaries: &[&Summary]) -> String {
-    let mut lines: Vec<((&str, Option<i64>), Vec<&str>)> = Vec::new();
+    type Line<'a> = ((&'a str, Option<i64>), Vec<&'a str>);
+    let mut lines: Vec<Line> = Vec::new();
     let mut known = HashMap::new();
     for summary in summaries {
         let key = (ElementName::parse(&summary.name).array, constant_value(summary));
