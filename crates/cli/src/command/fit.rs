@@ -7,7 +7,7 @@ use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use clap::{Args, ValueEnum};
 use hyperprior::Model;
-use hyperprior::infer::{Correct, InferSettings, Method, MethodError};
+use hyperprior::infer::{Correct, InferSettings, Method, MethodError, OVERSAMPLED};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Task};
 use std::io::Write;
@@ -97,9 +97,9 @@ fn method(text: &str) -> Result<Method, String> {
     }
 }
 
-/// Refuses draws that would not fit. For each that is kept, four are weighed.
+/// Refuses draws that would not fit. For each that is kept, several are weighed.
 fn within_memory(draws: u32, latents: usize, quantities: usize) -> Result<(), CliError> {
-    let of_one = (4 * latents + quantities) as f64 * size_of::<f64>() as f64;
+    let of_one = (OVERSAMPLED * latents + quantities) as f64 * size_of::<f64>() as f64;
     let bytes = f64::from(draws) * of_one;
     if bytes <= BYTES_MAX {
         return Ok(());

@@ -2,24 +2,23 @@
 //! and their importance weights.
 
 use super::approximation::Method;
+use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
 use super::moves::{Moved, moves};
-use super::search::{Found, Searched, Starts, WORSE, apart, search};
+use super::search::{Searched, Starts, WORSE, apart, search};
+use super::settle::{among, from_start, settle};
 use super::smooth::{Tail, smooth};
-use super::whitened::{Units, Whitened};
+use super::whitened::Whitened;
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
-use crate::fit::{Fit, FitSettings, Fitted, Observer, Progress, StartSettings, cluster, fit_from};
-use crate::gradient::{GradientSettings, Pass};
+use crate::fit::{FitSettings, Fitted, Observer, StartSettings, cluster, fit_from};
+use crate::gradient::GradientSettings;
 use crate::likelihood::Likelihood;
 use crate::model::{Model, Support};
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Stream, stream};
-use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
+use hyperprior_math::random::stream;
 use serde::{Deserialize, Serialize};
-use std::ops::ControlFlow;
 
 /// How a posterior is looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,7 +64,7 @@ pub struct Inferred {
     pub z: Batch,
     /// What the moves did, where there were any.
     pub moved: Option<Moved>,
-    /// What those weights say.
+    /// What the importance weights of the approximation's draws say.
     pub tail: Tail,
     /// The bounds.
     pub bounds: Bounds,
@@ -94,12 +93,6 @@ const ROUNDS: std::ops::RangeInclusive<usize> = 12..=200;
 const WORK: f64 = 6e9;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
-/// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
-const RUNS: usize = 16;
-const RISING: f64 = 0.5;
-/// Runs that may end no higher than the one before, by this many nats, before that is the end.
-const PATIENCE: usize = 2;
-const HIGHER: f64 = 0.1;
 /// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
 const SETTLED: usize = 4;
 const SHORT: u64 = 200;
@@ -108,11 +101,7 @@ const SMALL: usize = 32;
 /// Draws that tell whether it is.
 const WEIGHED: usize = 4000;
 /// Draws that are weighed for each one that is kept.
-const OVERSAMPLED: usize = 4;
-/// Draws per block when the posterior is drawn.
-const BLOCK: usize = 64;
-/// Streams of draws are apart from all others.
-const DRAW_STEP: u64 = u64::MAX - 5;
+pub const OVERSAMPLED: usize = 4;
 
 /// Finds an approximation of a model's posterior and draws from it.
 ///
@@ -199,145 +188,6 @@ pub fn infer(
     finish(&near, &q, fitted, method, settings)
 }
 
-/// A Gaussian that no longer moves.
-struct Settled<'a> {
-    /// The units that it was last fitted in, and the fit.
-    near: Whitened<'a, dyn Model + 'a>,
-    fitted: Fitted,
-    /// Where it is in the model's own units.
-    place: Found,
-}
-
-/// Fits one Gaussian, and again in its own units for as long as it is still on its way: the units of the first guess may be too
-/// small to get far in.
-fn settle<'a>(
-    model: &'a dyn Model,
-    gaussian: &Variational,
-    from: &Found,
-    settings: &InferSettings,
-    steps: u64,
-    observer: &mut dyn Observer,
-) -> Result<Settled<'a>> {
-    let origin = Start::at(vec![0.0; from.z.len()], 1.0);
-    let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
-    let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
-    loop {
-        let mut way = Way { inner: observer, elbo: Vec::new() };
-        let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
-        let (z, units) = near.compose(gaussian, &fitted.theta);
-        // Steps that shrink make a bound rise by themselves; a run got somewhere only if it ended higher than those before it.
-        idle = if way.last() > reached + HIGHER { 0 } else { idle + 1 };
-        reached = reached.max(way.last());
-        if fitted.stopped || run == RUNS || !way.is_on_its_way() || idle == PATIENCE {
-            let place = Found { z, units, elbo: way.last() };
-            return Ok(Settled { near, fitted, place });
-        }
-        near = Whitened::new(model, z, units);
-        run += 1;
-    }
-}
-
-/// Watches whether a bound is still rising.
-struct Way<'a> {
-    inner: &'a mut dyn Observer,
-    elbo: Vec<f64>,
-}
-
-impl Way<'_> {
-    /// The mean bound of one fifth of the way.
-    fn fifth(&self, number: usize) -> f64 {
-        let len = (self.elbo.len() / 5).max(1);
-        let part = self.elbo.iter().skip(number * len).take(len);
-        part.sum::<f64>() / len as f64
-    }
-
-    /// The bound at the end.
-    fn last(&self) -> f64 {
-        self.fifth(4)
-    }
-
-    /// Whether the bound of the last fifth is well above that of the second fifth.
-    fn is_on_its_way(&self) -> bool {
-        self.elbo.len() >= 5 && self.fifth(4) - self.fifth(1) > RISING
-    }
-}
-
-impl Observer for Way<'_> {
-    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
-        self.elbo.push(progress.estimate.elbo);
-        self.inner.observe(progress)
-    }
-}
-
-/// The places that were found, in the units of the best; where more components are wanted than there are places, the others
-/// stand near them.
-fn among(found: &[Found], components_len: usize, seed: u64) -> Start {
-    let mut rng = stream(seed, DRAW_STEP, u64::MAX, 0);
-    let best = &found[0];
-    let (n, centre) = (best.z.len(), &best.z);
-    let outer = |i: usize, j: usize| best.units.get(i, j);
-    let solve = |mut x: Vec<f64>| {
-        for i in 0..n {
-            let taken: f64 = (0..i).map(|k| outer(i, k) * x[k]).sum();
-            x[i] = (x[i] - taken) / outer(i, i);
-        }
-        x
-    };
-    let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
-    for k in 0..components_len {
-        let one = &found[k % found.len()];
-        let place = &one.z;
-        if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (&best.units, &one.units) {
-            let away = |i: usize, rng: &mut Stream| -> f64 {
-                let normal: f64 = StandardNormal.sample(rng);
-                if k < found.len() { 0.0 } else { inner[i] * normal }
-            };
-            let location = (0..n).map(|i| (place[i] - centre[i] + away(i, &mut rng)) / outer[i]).collect();
-            start.locations.push(location);
-            start.scales.push((0..n).map(|i| inner[i] / outer[i]).collect());
-            start.covariances.push(None);
-            continue;
-        }
-        // L⁻¹ M column by column; its rows give the covariance.
-        let columns: Vec<Vec<f64>> = (0..n).map(|j| solve((0..n).map(|i| one.units.get(i, j)).collect())).collect();
-        let mut location = solve((0..n).map(|i| place[i] - centre[i]).collect());
-        if k >= found.len() {
-            for column in &columns {
-                let away: f64 = StandardNormal.sample(&mut rng);
-                location.iter_mut().zip(column).for_each(|(l, c)| *l += away * c);
-            }
-        }
-        start.locations.push(location);
-        let entry = |i: usize, j: usize| columns.iter().map(|c| c[i] * c[j]).sum::<f64>();
-        start.scales.push((0..n).map(|i| entry(i, i).sqrt()).collect());
-        start.covariances.push(Some((0..n * n).map(|e| entry(e / n, e % n)).collect()));
-    }
-    start
-}
-
-/// Fits an approximation from a start.
-fn from_start(
-    model: &dyn Model,
-    q: &Variational,
-    start: &Start,
-    settings: &InferSettings,
-    steps: u64,
-    observer: &mut dyn Observer,
-) -> Result<Fitted> {
-    let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
-    let settings = FitSettings {
-        seed: settings.seed,
-        steps: settings.steps.unwrap_or(steps),
-        step_size: 0.03,
-        gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
-        start: StartSettings::single(),
-        ..FitSettings::default()
-    };
-    let mut fit = Fit::init(model, q, &settings, start)?;
-    let stopped = fit.run(observer)?.is_break();
-    Ok(fit.finish(stopped))
-}
-
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
 fn mixed(
     near: &Whitened<dyn Model + '_>,
@@ -396,17 +246,6 @@ fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) 
     }
 }
 
-/// As many draws as wanted, the given ones over and over.
-fn repeated(u: &Batch, len: usize) -> Batch {
-    let mut out = Batch::zeros(u.columns_len(), len);
-    for i in 0..u.columns_len() {
-        for s in 0..len {
-            out.set(i, s, u.get(i, s % u.draws_len()));
-        }
-    }
-    out
-}
-
 fn finish(
     near: &Whitened<dyn Model + '_>,
     q: &Variational,
@@ -444,68 +283,4 @@ fn rounds(model: &dyn Model, settings: &InferSettings) -> usize {
     // A Hamiltonian move takes some four gradients, each about three evaluations' worth.
     let each = 12.0 * model.work() as f64 * settings.draws.max(DRAWS) as f64;
     settings.rounds.unwrap_or(((WORK / each) as usize).clamp(*ROUNDS.start(), *ROUNDS.end()))
-}
-
-/// Every so many-th draw.
-fn thinned(u: &Batch, len: usize) -> Batch {
-    let mut out = Batch::zeros(u.columns_len(), len);
-    for i in 0..u.columns_len() {
-        for to in 0..len {
-            out.set(i, to, u.get(i, to * u.draws_len() / len));
-        }
-    }
-    out
-}
-
-/// Systematic resampling with a fixed offset: each draw as often as its weight says, to within one.
-fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
-    let mut out = Batch::zeros(u.columns_len(), len);
-    let (mut s, mut reached) = (0, log_weights[0].exp());
-    for to in 0..len {
-        let goal = (to as f64 + 0.5) / len as f64;
-        while reached < goal && s + 1 < u.draws_len() {
-            s += 1;
-            reached += log_weights[s].exp();
-        }
-        for i in 0..u.columns_len() {
-            out.set(i, to, u.get(i, s));
-        }
-    }
-    out
-}
-
-/// Draws from q, and the logarithms of their importance weights. Components are drawn in proportion to their weights.
-fn draw(model: &dyn Model, q: &Variational, fitted: &Fitted, len: usize, seed: u64) -> Result<(Batch, Vec<f64>)> {
-    let components_len = q.prior().components_len();
-    let mut log_pi = vec![0.0; components_len];
-    q.prior().log_weights(&fitted.theta, &mut log_pi);
-    let mut blocks = Vec::new();
-    let (mut reached, mut taken) = (0.0, 0);
-    for (k, log_pi) in log_pi.iter().enumerate() {
-        reached += log_pi.exp() * len as f64;
-        let until = if k + 1 == components_len { len } else { (reached.round() as usize).min(len) };
-        while taken < until {
-            let size = BLOCK.min(until - taken);
-            blocks.push((k, taken, size));
-            taken += size;
-        }
-    }
-    let run = |&(k, first, size): &(usize, usize, usize)| -> Result<(Batch, Vec<f64>)> {
-        let mut streams: Vec<Stream> =
-            (0..size).map(|s| stream(seed, DRAW_STEP, k as u64, (first + s) as u64)).collect();
-        let mut pass = Pass::default();
-        pass.draw(q, &fitted.theta, k, &mut streams, 1, false);
-        pass.forward(model, q, &fitted.theta, &fitted.phi)?;
-        Ok((pass.draws.z, pass.integrand))
-    };
-    let results: Vec<(Batch, Vec<f64>)> = blocks.par_iter().map(run).collect::<Result<_>>()?;
-    let mut z = Batch::zeros(model.latents().len(), len);
-    let mut weights = Vec::with_capacity(len);
-    for ((_, first, size), (own, log_weights)) in blocks.iter().zip(results) {
-        for i in 0..own.columns_len() {
-            z.column_mut(i)[*first..first + size].copy_from_slice(own.column(i));
-        }
-        weights.extend(log_weights);
-    }
-    Ok((z, weights))
 }

@@ -5,12 +5,12 @@
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
 use super::moves::sweep;
-use super::whitened::Units;
+use super::units::Units;
 use crate::error::{Error, Result};
 use crate::model::graph::GraphModel;
 use crate::model::{Gradient, Model, Support, describe};
 use hyperprior_math::batch::Batch;
-use hyperprior_math::linalg::{cholesky, lower_multiply, packed};
+use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::{Stream, standard_normals, stream};
 use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
@@ -160,15 +160,7 @@ pub(super) fn apart(sorted: impl Iterator<Item = Found>, continuous: &[usize]) -
 fn distance(from: &Found, to: &[f64], continuous: &[usize]) -> f64 {
     let n = continuous.len();
     let mut x: Vec<f64> = continuous.iter().map(|i| to[*i] - from.z[*i]).collect();
-    match &from.units {
-        Units::Full(l) => {
-            for i in 0..n {
-                let taken: f64 = (0..i).map(|k| l[packed(i, k)] * x[k]).sum();
-                x[i] = (x[i] - taken) / l[packed(i, i)];
-            }
-        }
-        Units::Diagonal(l) => x.iter_mut().zip(l).for_each(|(x, l)| *x /= l),
-    }
+    from.units.solve(&mut x);
     (x.iter().map(|x| x * x).sum::<f64>() / n.max(1) as f64).sqrt()
 }
 
@@ -407,21 +399,7 @@ fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], units: &Units, 
     let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, SEARCH_STEP, 1, s as u64)).collect();
     let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
     standard_normals(&mut streams, &mut noise);
-    let mut log_volume = 0.0;
-    match units {
-        Units::Full(l) => {
-            lower_multiply(l, noise.as_slice(), moved.as_mut_slice(), DRAWS);
-            log_volume += (0..n).map(|i| l[packed(i, i)].ln()).sum::<f64>();
-        }
-        Units::Diagonal(l) => {
-            for (k, scale) in l.iter().enumerate() {
-                for (to, from) in moved.column_mut(k).iter_mut().zip(noise.column(k)) {
-                    *to = scale * from;
-                }
-            }
-            log_volume += l.iter().map(|x| x.ln()).sum::<f64>();
-        }
-    }
+    units.multiply(&noise, &mut moved);
     let mut z = Batch::zeros(point.len(), DRAWS);
     for (i, x) in point.iter().enumerate() {
         z.column_mut(i).fill(*x);
@@ -437,6 +415,6 @@ fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], units: &Units, 
     if alive.len() * 10 < DRAWS * 9 {
         return Ok(f64::NEG_INFINITY);
     }
-    let entropy = log_volume + n as f64 * (0.5 + HALF_LN_2_PI);
+    let entropy = units.log_volume(n) + n as f64 * (0.5 + HALF_LN_2_PI);
     Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
 }

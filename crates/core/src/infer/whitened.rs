@@ -3,32 +3,13 @@
 //! Step sizes that suit u suit it whatever the scale of z is, and an approximation of u that starts at the standard normal
 //! starts at the guess.
 
+use super::units::Units;
 use crate::error::Result;
 use crate::model::{Conditionals, Gradient, Latents, Locals, Model};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply, packed};
+use hyperprior_math::linalg::packed;
 use std::sync::{Mutex, PoisonError};
-
-/// The size of the units: a lower triangle, packed, or its diagonal alone.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Units {
-    /// A triangle, row by row.
-    Full(Vec<f64>),
-    /// A diagonal.
-    Diagonal(Vec<f64>),
-}
-
-impl Units {
-    /// The entry in row i, column j.
-    pub fn get(&self, i: usize, j: usize) -> f64 {
-        match self {
-            Self::Full(l) if j <= i => l[packed(i, j)],
-            Self::Diagonal(l) if i == j => l[i],
-            _ => 0.0,
-        }
-    }
-}
 
 /// A model in other units. Its discrete latents are as they were.
 #[derive(Debug)]
@@ -50,11 +31,7 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         let latents = model.latents();
         let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
         let n = continuous.len();
-        let units_len = match &units {
-            Units::Full(l) => (l.len(), n * (n + 1) / 2),
-            Units::Diagonal(l) => (l.len(), n),
-        };
-        assert!(location.len() == n && units_len.0 == units_len.1, "units of another size");
+        assert!(location.len() == n && units.is_for(n), "units of another size");
         Self { model, continuous, location, units, waiting: Mutex::new(Vec::new()) }
     }
 
@@ -92,13 +69,7 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         let mut u = z.clone();
         for s in 0..z.draws_len() {
             let mut x: Vec<f64> = self.continuous.iter().zip(&self.location).map(|(i, m)| z.get(*i, s) - m).collect();
-            for i in 0..x.len() {
-                let taken: f64 = match self.units {
-                    Units::Full(_) => (0..i).map(|k| self.units.get(i, k) * x[k]).sum(),
-                    Units::Diagonal(_) => 0.0,
-                };
-                x[i] = (x[i] - taken) / self.units.get(i, i);
-            }
+            self.units.solve(&mut x);
             for (i, x) in self.continuous.iter().zip(x) {
                 u.set(*i, s, x);
             }
@@ -123,16 +94,7 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         for (k, i) in self.continuous.iter().enumerate() {
             from.column_mut(k).copy_from_slice(u.column(*i));
         }
-        match &self.units {
-            Units::Full(l) => lower_multiply(l, from.as_slice(), to.as_mut_slice(), u.draws_len()),
-            Units::Diagonal(l) => {
-                for (k, scale) in l.iter().enumerate() {
-                    for (to, from) in to.column_mut(k).iter_mut().zip(from.column(k)) {
-                        *to = scale * from;
-                    }
-                }
-            }
-        }
+        self.units.multiply(from, to);
         for (k, i) in self.continuous.iter().enumerate() {
             for (z, x) in z.column_mut(*i).iter_mut().zip(to.column(k)) {
                 *z = self.location[k] + x;
@@ -142,11 +104,7 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
 
     /// The log of the units' volume, which the density in u has more than that in z.
     fn log_volume(&self) -> f64 {
-        let n = self.continuous.len();
-        match &self.units {
-            Units::Full(l) => (0..n).map(|i| l[i * (i + 1) / 2 + i].ln()).sum(),
-            Units::Diagonal(l) => l.iter().map(|x| x.ln()).sum(),
-        }
+        self.units.log_volume(self.continuous.len())
     }
 
     fn restored(&self, u: &Batch) -> Batch {
@@ -218,16 +176,7 @@ impl<M: Model + ?Sized> Gradient for Whitened<'_, M> {
             from.column_mut(k).copy_from_slice(d_u.column(*i));
         }
         to.as_mut_slice().fill(0.0);
-        match &self.units {
-            Units::Full(l) => lower_transpose_multiply(l, from.as_slice(), to.as_mut_slice(), u.draws_len()),
-            Units::Diagonal(l) => {
-                for (k, scale) in l.iter().enumerate() {
-                    for (to, from) in to.column_mut(k).iter_mut().zip(from.column(k)) {
-                        *to = scale * from;
-                    }
-                }
-            }
-        }
+        self.units.transpose_multiply(from, to);
         for (k, i) in self.continuous.iter().enumerate() {
             d_u.column_mut(*i).copy_from_slice(to.column(k));
         }

@@ -6,6 +6,7 @@ use super::function::Function;
 use super::law::{Bounds, Law, VectorLaw};
 use super::node::{AnyLaw, Graph, Leaf, Random};
 use super::support;
+use hyperprior_math::linalg::{packed, packed_len};
 use std::collections::{HashMap, HashSet};
 
 /// Builds a [`Graph`]: declare random nodes, combine them into expressions, observe data.
@@ -204,38 +205,36 @@ impl GraphBuilder {
     }
 
     fn vector_leaves(&mut self, names: &[String], law: &VectorLaw) -> Result<Vec<Expr>, GraphError> {
-        let mut value: Vec<Expr> = Vec::with_capacity(names.len());
-        let order = law.len().1;
-        for (k, name) in names.iter().enumerate() {
-            let e = match law {
-                // A symmetric matrix: the upper triangle is the lower one's.
-                VectorLaw::Wishart { .. } if k % order > k / order => {
-                    // Declared below; a placeholder until then.
-                    self.arena.constant(0.0)
-                }
-                VectorLaw::Dirichlet { alpha } if self.value(alpha[k]) == Some(0.0) => self.arena.constant(0.0),
-                VectorLaw::Dirichlet { .. } => {
-                    self.leaf(name, Known { nonnegative: true, positive: true, whole: false, at_most_one: true })?
-                }
-                VectorLaw::Multinomial { .. } => {
-                    self.leaf(name, Known { nonnegative: true, whole: true, ..Known::default() })?
-                }
-                VectorLaw::Wishart { .. } => {
-                    let diagonal = k % order == k / order;
-                    self.leaf(name, Known { nonnegative: diagonal, positive: diagonal, ..Known::default() })?
-                }
-                _ => self.leaf(name, Known::default())?,
-            };
-            value.push(e);
-        }
         if matches!(law, VectorLaw::Wishart { .. }) {
-            for i in 0..order {
-                for j in i + 1..order {
-                    value[i * order + j] = value[j * order + i];
-                    self.named.push((names[i * order + j].clone(), value[i * order + j]));
-                }
+            return self.matrix_leaves(names, law.len().1);
+        }
+        let leaf = |(k, name): (usize, &String)| match law {
+            VectorLaw::Dirichlet { alpha } if self.value(alpha[k]) == Some(0.0) => Ok(self.arena.constant(0.0)),
+            VectorLaw::Dirichlet { .. } => {
+                self.leaf(name, Known { nonnegative: true, positive: true, whole: false, at_most_one: true })
+            }
+            VectorLaw::Multinomial { .. } => {
+                self.leaf(name, Known { nonnegative: true, whole: true, ..Known::default() })
+            }
+            _ => self.leaf(name, Known::default()),
+        };
+        names.iter().enumerate().map(leaf).collect()
+    }
+
+    /// The latents of a symmetric matrix: those of its lower triangle, by other names in the upper one.
+    fn matrix_leaves(&mut self, names: &[String], order: usize) -> Result<Vec<Expr>, GraphError> {
+        let mut lower = Vec::with_capacity(packed_len(order));
+        for i in 0..order {
+            for j in 0..=i {
+                let is_diagonal = i == j;
+                let known = Known { nonnegative: is_diagonal, positive: is_diagonal, ..Known::default() };
+                lower.push(self.leaf(&names[i * order + j], known)?);
             }
         }
+        let at = |k: usize| lower[packed((k / order).max(k % order), (k / order).min(k % order))];
+        let value: Vec<Expr> = (0..names.len()).map(at).collect();
+        let above = (0..names.len()).filter(|k| k % order > k / order);
+        self.named.extend(above.map(|k| (names[k].clone(), value[k])));
         Ok(value)
     }
 

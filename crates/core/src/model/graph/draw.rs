@@ -214,7 +214,7 @@ impl GraphModel {
         if self.graph.leaves.iter().all(|leaf| leaf.start.is_none()) {
             return Ok(None);
         }
-        let (point, failure) = self.raw_point(&|leaf| self.graph.leaves[leaf].start);
+        let (point, failure) = self.raw_point(&mut self.places(), &|leaf| self.graph.leaves[leaf].start);
         match failure {
             Some(error) => Err(Error::Graph(error)),
             None => Ok(Some(point)),
@@ -227,6 +227,7 @@ impl GraphModel {
         let parents: Vec<Expr> = self.graph.random.iter().flat_map(|node| node.parents()).collect();
         let all: Vec<Expr> = parents.into_iter().chain(self.graph.leaves.iter().map(|leaf| leaf.expr)).collect();
         let mut interpreter = Interpreter::new(&self.graph.arena, &all);
+        let mut places = self.places();
         let mut out = Batch::zeros(self.columns.iter().flatten().count(), len);
         for s in 0..len {
             let mut rng = stream(seed, DRAW_STEP, 1, s as u64);
@@ -241,7 +242,7 @@ impl GraphModel {
                 }
                 drawn[l].unwrap_or(f64::NAN)
             });
-            let (point, _) = self.raw_point(&|leaf| drawn[leaf].filter(|x| x.is_finite()));
+            let (point, _) = self.raw_point(&mut places, &|leaf| drawn[leaf].filter(|x| x.is_finite()));
             for (i, x) in point.into_iter().enumerate() {
                 out.set(i, s, x.filter(|x| x.is_finite()).unwrap_or(0.0));
             }
@@ -249,11 +250,24 @@ impl GraphModel {
         out
     }
 
+    /// An interpreter for the latents on the line and the ends that they lie between.
+    fn places(&self) -> Interpreter {
+        let ends = self.line.raw.iter().flat_map(|raw| match raw.place {
+            Place::Above(end) | Place::Below(end) => vec![end],
+            Place::Between(lower, upper) => vec![lower, upper],
+            _ => Vec::new(),
+        });
+        let wanted: Vec<Expr> = ends.chain(self.line.leaves.iter().flatten().copied()).collect();
+        Interpreter::new(&self.line.arena, &wanted)
+    }
+
     /// The point of the model's latents that goes with values of the user's, and what is wrong with the first of those that cannot
     /// be.
-    fn raw_point(&self, start: &dyn Fn(usize) -> Option<f64>) -> (Vec<Option<f64>>, Option<GraphError>) {
-        let ends: Vec<Expr> = (0..self.line.arena.len() as u32).map(Expr).collect();
-        let mut interpreter = Interpreter::new(&self.line.arena, &ends);
+    fn raw_point(
+        &self,
+        interpreter: &mut Interpreter,
+        start: &dyn Fn(usize) -> Option<f64>,
+    ) -> (Vec<Option<f64>>, Option<GraphError>) {
         let mut failure = None;
         let mut found = vec![None; self.line.raw.len()];
         interpreter.run(&self.line.arena, |l, values| match self.raw_start(l as usize, values, start) {

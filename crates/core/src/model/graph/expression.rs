@@ -1,11 +1,11 @@
 //! Scalar expressions, each kept once.
 //!
-//! Every expression that is written twice is the same node, constants fold, and the few algebraic rules here do what a person
+//! Every expression that is written twice is the same node, constants fold, and the few rules of its algebra do what a person
 //! would do by hand: log(exp x) is x, log of a logistic is a softplus, sums of sums are one sum with its like terms
 //! collected. A likelihood of a thousand equal observations thus costs one node, and a plate's sufficient statistics come out
 //! by themselves.
 
-use super::operation::{Binary, Ternary, Unary, log_sum, product};
+use super::operation::{Binary, Ternary, Unary};
 use hashbrown::HashTable;
 
 /// A scalar expression of a graph.
@@ -55,12 +55,6 @@ pub(crate) struct Known {
     pub(crate) at_most_one: bool,
 }
 
-/// Sums of at most this many terms are written out inside a larger sum; longer ones stay a node of their own, so that a
-/// running sum costs one term a step.
-const INLINE: usize = 4;
-/// Functions move inside a choice among at most this many.
-const INSIDE: usize = 64;
-
 /// All expressions of a graph.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Expressions {
@@ -71,7 +65,8 @@ pub(crate) struct Expressions {
     members: Vec<Expr>,
     index: HashTable<u32>,
     list_index: HashTable<u32>,
-    collected: Vec<(Expr, f64)>,
+    /// Room for the terms of a sum while it is made.
+    pub(super) collected: Vec<(Expr, f64)>,
 }
 
 fn mix(hash: u64, x: u64) -> u64 {
@@ -141,7 +136,7 @@ impl Expressions {
         finish(members.iter().fold(members.len() as u64, |h, e| mix(h, u64::from(e.0))))
     }
 
-    fn intern_list(&mut self, members: &[Expr]) -> List {
+    pub(super) fn intern_list(&mut self, members: &[Expr]) -> List {
         let hash = Self::hash_list(members);
         let (lists, pool) = (&self.lists, &self.members);
         let at = |l: u32| {
@@ -186,9 +181,18 @@ impl Expressions {
         }
     }
 
+    /// The sum of these terms, sorted and without repeats.
+    pub(super) fn intern_linear(&mut self, terms: &[(Expr, f64)], constant: f64, known: Known) -> Expr {
+        let members: Vec<Expr> = terms.iter().map(|t| t.0).collect();
+        let list = self.intern_list(&members);
+        let weights = self.weights.len() as u32;
+        self.weights.extend(terms.iter().map(|t| t.1));
+        self.intern(Node::Linear { list, weights, constant }, known)
+    }
+
     /// The node, new or known. The weights of a linear node must be the last ones of the pool; they are taken back where the
     /// node was known.
-    fn intern(&mut self, node: Node, known: Known) -> Expr {
+    pub(super) fn intern(&mut self, node: Node, known: Known) -> Expr {
         let hash = Self::hash_node(&node, self.weights_of(&node));
         let same = |&other: &u32| match (node, self.nodes[other as usize]) {
             (Node::Constant(a), Node::Constant(b)) => a.to_bits() == b.to_bits(),
@@ -226,494 +230,5 @@ impl Expressions {
             Self::hash_node(node, weights)
         });
         Expr(id)
-    }
-
-    pub(crate) fn constant(&mut self, x: f64) -> Expr {
-        // −0 and 0 are one number here, and so are all NaNs.
-        let x = if x == 0.0 {
-            0.0
-        } else if x.is_nan() {
-            f64::NAN
-        } else {
-            x
-        };
-        let known = Known { nonnegative: x >= 0.0, positive: x > 0.0, whole: x.fract() == 0.0, at_most_one: x <= 1.0 };
-        self.intern(Node::Constant(x), known)
-    }
-
-    pub(crate) fn leaf(&mut self, number: u32, known: Known) -> Expr {
-        self.intern(Node::Leaf(number), known)
-    }
-
-    /// Σ wₖ eₖ + constant.
-    pub(crate) fn linear(&mut self, terms: &[(Expr, f64)], constant: f64) -> Expr {
-        let mut constant = constant;
-        let mut collected = std::mem::take(&mut self.collected);
-        collected.clear();
-        for &(e, w) in terms {
-            if w == 0.0 {
-                continue;
-            }
-            match self.node(e) {
-                Node::Constant(x) => constant += w * x,
-                Node::Linear { list, weights, constant: inner } if self.list(list).len() <= INLINE => {
-                    constant += w * inner;
-                    let inner = self.list(list).iter().zip(self.weights(list, weights));
-                    collected.extend(inner.map(|(e, v)| (*e, w * v)));
-                }
-                _ => collected.push((e, w)),
-            }
-        }
-        collected.sort_by_key(|t| t.0);
-        collected.dedup_by(|next, kept| {
-            let same = next.0 == kept.0;
-            if same {
-                kept.1 += next.1;
-            }
-            same
-        });
-        collected.retain(|t| t.1 != 0.0);
-        let made = self.collected_sum(&collected, constant);
-        self.collected = collected;
-        made
-    }
-
-    fn collected_sum(&mut self, terms: &[(Expr, f64)], constant: f64) -> Expr {
-        // What is impossible stays so whatever is added to it.
-        if terms.is_empty() || constant == f64::NEG_INFINITY || constant.is_nan() {
-            return self.constant(constant);
-        }
-        if let [(e, w)] = *terms
-            && w == 1.0
-            && constant == 0.0
-        {
-            return e;
-        }
-        let members: Vec<Expr> = terms.iter().map(|t| t.0).collect();
-        let list = self.intern_list(&members);
-        let weights = self.weights.len() as u32;
-        self.weights.extend(terms.iter().map(|t| t.1));
-        let each = |f: fn(Known) -> bool| terms.iter().all(|(e, w)| *w > 0.0 && f(self.known(*e)));
-        let whole = constant.fract() == 0.0 && terms.iter().all(|(e, w)| w.fract() == 0.0 && self.known(*e).whole);
-        let nonnegative = constant >= 0.0 && each(|k| k.nonnegative);
-        let positive = nonnegative && (constant > 0.0 || each(|k| k.positive));
-        // c − w Φ and the like: shares of no more than the whole are taken from it.
-        let share = matches!(terms, [(e, w)] if *w < 0.0 && -*w <= constant && self.is_share(*e));
-        let least = terms.iter().map(|(e, w)| match self.known(*e) {
-            known if *w > 0.0 && known.nonnegative => 0.0,
-            known if *w < 0.0 && known.at_most_one => *w,
-            _ => f64::NEG_INFINITY,
-        });
-        let most = terms.iter().map(|(e, w)| match self.known(*e) {
-            known if *w < 0.0 && known.nonnegative => 0.0,
-            known if *w > 0.0 && known.at_most_one => *w,
-            _ => f64::INFINITY,
-        });
-        let known = Known {
-            nonnegative: constant + least.sum::<f64>() >= 0.0,
-            positive: positive || share,
-            whole,
-            at_most_one: constant + most.sum::<f64>() <= 1.0,
-        };
-        self.intern(Node::Linear { list, weights, constant }, known)
-    }
-
-    /// Whether the values are at most 0: a sum of what is not negative, taken away.
-    fn is_nonpositive(&self, e: Expr) -> bool {
-        match self.node(e) {
-            Node::Linear { list, weights, constant } => {
-                let mut terms = self.list(list).iter().zip(self.weights(list, weights));
-                constant <= 0.0 && terms.all(|(e, w)| *w < 0.0 && self.known(*e).nonnegative)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether the values lie strictly between 0 and 1 by construction.
-    fn is_share(&self, e: Expr) -> bool {
-        matches!(self.node(e), Node::Unary(Unary::Sigmoid | Unary::Phi, _))
-    }
-
-    pub(crate) fn add(&mut self, a: Expr, b: Expr) -> Expr {
-        self.linear(&[(a, 1.0), (b, 1.0)], 0.0)
-    }
-
-    pub(crate) fn subtract(&mut self, a: Expr, b: Expr) -> Expr {
-        self.linear(&[(a, 1.0), (b, -1.0)], 0.0)
-    }
-
-    pub(crate) fn scale(&mut self, a: Expr, by: f64) -> Expr {
-        self.linear(&[(a, by)], 0.0)
-    }
-
-    /// 1 − a.
-    pub(crate) fn complement(&mut self, a: Expr) -> Expr {
-        self.linear(&[(a, -1.0)], 1.0)
-    }
-
-    /// A linear node that is one term times a number: the term and the number.
-    fn multiple(&self, e: Expr) -> Option<(Expr, f64)> {
-        match self.node(e) {
-            Node::Linear { list, weights, constant: 0.0 } if self.list(list).len() == 1 => {
-                Some((self.list(list)[0], self.weights(list, weights)[0]))
-            }
-            _ => None,
-        }
-    }
-
-    pub(crate) fn multiply(&mut self, a: Expr, b: Expr) -> Expr {
-        if let Some(x) = self.value(a) {
-            return self.multiply_by(b, x);
-        }
-        if let Some(x) = self.value(b) {
-            return self.multiply_by(a, x);
-        }
-        let ((a, v), (b, w)) = (self.multiple(a).unwrap_or((a, 1.0)), self.multiple(b).unwrap_or((b, 1.0)));
-        let product = if a == b {
-            self.unary(Unary::Square, a)
-        } else {
-            let (a, b) = (a.min(b), a.max(b));
-            let (x, y) = (self.known(a), self.known(b));
-            let nonnegative = x.nonnegative && y.nonnegative;
-            let known = Known {
-                nonnegative,
-                positive: x.positive && y.positive,
-                whole: x.whole && y.whole,
-                at_most_one: nonnegative && x.at_most_one && y.at_most_one,
-            };
-            self.intern(Node::Binary(Binary::Multiply, a, b), known)
-        };
-        self.scale(product, v * w)
-    }
-
-    fn multiply_by(&mut self, e: Expr, x: f64) -> Expr {
-        match self.value(e) {
-            Some(y) => self.constant(product(x, y)),
-            None if x.is_finite() => self.scale(e, x),
-            // In a sum it would be a weight that makes nothing of zero.
-            None => {
-                let x = self.constant(x);
-                self.intern(Node::Binary(Binary::Multiply, x.min(e), x.max(e)), Known::default())
-            }
-        }
-    }
-
-    pub(crate) fn divide(&mut self, a: Expr, b: Expr) -> Expr {
-        match (self.value(a), self.value(b)) {
-            (Some(x), Some(y)) => self.constant(x / y),
-            // Whole numbers are divided exactly: whether the quotient is whole may be asked.
-            (None, Some(y)) if self.known(a).whole && y.abs().log2().fract() != 0.0 => self.quotient(a, b),
-            (_, None) if self.known(b).whole => self.quotient(a, b),
-            (None, Some(y)) => self.scale(a, 1.0 / y),
-            _ => {
-                let inverse = self.unary(Unary::Reciprocal, b);
-                self.multiply(a, inverse)
-            }
-        }
-    }
-
-    fn quotient(&mut self, a: Expr, b: Expr) -> Expr {
-        let (x, y) = (self.known(a), self.known(b));
-        let known = Known { nonnegative: x.nonnegative && y.nonnegative, ..Known::default() };
-        self.intern(Node::Binary(Binary::Divide, a, b), known)
-    }
-
-    pub(crate) fn power(&mut self, a: Expr, b: Expr) -> Expr {
-        match (self.value(a), self.value(b)) {
-            (Some(x), Some(y)) => return self.constant(x.powf(y)),
-            (_, Some(0.0)) => return self.constant(1.0),
-            (_, Some(1.0)) => return a,
-            (_, Some(2.0)) => return self.unary(Unary::Square, a),
-            (_, Some(3.0)) => {
-                let square = self.unary(Unary::Square, a);
-                return self.multiply(square, a);
-            }
-            (_, Some(-1.0)) => return self.unary(Unary::Reciprocal, a),
-            (_, Some(0.5)) => return self.unary(Unary::Sqrt, a),
-            (_, Some(y)) if y < 0.0 => {
-                let positive = self.constant(-y);
-                let power = self.power(a, positive);
-                return self.unary(Unary::Reciprocal, power);
-            }
-            _ => {}
-        }
-        if self.known(a).positive {
-            let log = self.unary(Unary::Log, a);
-            let exponent = self.multiply(b, log);
-            return self.unary(Unary::Exp, exponent);
-        }
-        let (x, y) = (self.known(a), self.known(b));
-        let even = matches!(self.value(b), Some(y) if y % 2.0 == 0.0);
-        let known = Known {
-            nonnegative: x.nonnegative || even,
-            whole: x.whole && y.whole && y.nonnegative,
-            ..Known::default()
-        };
-        self.intern(Node::Binary(Binary::Power, a, b), known)
-    }
-
-    /// x log y, with 0 log 0 = 0.
-    pub(crate) fn x_log_y(&mut self, x: Expr, y: Expr) -> Expr {
-        match (self.value(x), self.value(y)) {
-            (Some(0.0), _) | (_, Some(1.0)) => return self.constant(0.0),
-            (Some(c), _) => {
-                let log = self.unary(Unary::Log, y);
-                return self.multiply_by(log, c);
-            }
-            _ => {}
-        }
-        if self.known(y).positive {
-            let log = self.unary(Unary::Log, y);
-            return self.multiply(x, log);
-        }
-        self.intern(Node::Binary(Binary::XLogY, x, y), Known::default())
-    }
-
-    pub(crate) fn binary(&mut self, f: Binary, a: Expr, b: Expr) -> Expr {
-        match f {
-            Binary::Multiply => return self.multiply(a, b),
-            Binary::Divide => return self.divide(a, b),
-            Binary::Power => return self.power(a, b),
-            Binary::XLogY => return self.x_log_y(a, b),
-            _ => {}
-        }
-        let (x, y) = (self.known(a), self.known(b));
-        if let (Some(x), Some(y)) = (self.value(a), self.value(b)) {
-            return self.constant(f.apply(x, y));
-        }
-        let both = |f: fn(Known) -> bool| f(x) && f(y);
-        let either = |f: fn(Known) -> bool| f(x) || f(y);
-        let known = match f {
-            Binary::Require if x.nonnegative => return b,
-            Binary::Require => match self.value(a) {
-                Some(x) if x < 0.0 => return self.constant(f64::NEG_INFINITY),
-                _ => Known::default(),
-            },
-            Binary::Max => Known {
-                nonnegative: either(|k| k.nonnegative),
-                positive: either(|k| k.positive),
-                whole: both(|k| k.whole),
-                at_most_one: both(|k| k.at_most_one),
-            },
-            _ => Known {
-                nonnegative: both(|k| k.nonnegative),
-                positive: both(|k| k.positive),
-                whole: both(|k| k.whole),
-                at_most_one: either(|k| k.at_most_one),
-            },
-        };
-        self.intern(Node::Binary(f, a, b), known)
-    }
-
-    pub(crate) fn choose(&mut self, condition: Expr, a: Expr, b: Expr) -> Expr {
-        match self.value(condition) {
-            Some(x) if x.is_nan() => self.constant(x),
-            Some(x) => {
-                if x == 0.0 {
-                    b
-                } else {
-                    a
-                }
-            }
-            None if a == b => a,
-            None => {
-                let (x, y) = (self.known(a), self.known(b));
-                let known = Known {
-                    nonnegative: x.nonnegative && y.nonnegative,
-                    positive: x.positive && y.positive,
-                    whole: x.whole && y.whole,
-                    at_most_one: x.at_most_one && y.at_most_one,
-                };
-                self.intern(Node::Ternary(Ternary::Choose, condition, a, b), known)
-            }
-        }
-    }
-
-    pub(crate) fn ternary(&mut self, f: Ternary, a: Expr, b: Expr, c: Expr) -> Expr {
-        if f == Ternary::Choose {
-            return self.choose(a, b, c);
-        }
-        match [a, b, c].map(|e| self.value(e)) {
-            [Some(x), Some(y), Some(z)] => self.constant(f.apply([x, y, z])),
-            _ => self.intern(Node::Ternary(f, a, b, c), Known::default()),
-        }
-    }
-
-    /// from\[index − 1\].
-    pub(crate) fn select(&mut self, index: Expr, from: &[Expr]) -> Expr {
-        if let Some(x) = self.value(index) {
-            let inside = x.fract() == 0.0 && x >= 1.0 && x <= from.len() as f64;
-            return if inside { from[x as usize - 1] } else { self.constant(f64::NAN) };
-        }
-        let all = |f: fn(Known) -> bool| from.iter().all(|e| f(self.known(*e)));
-        let known = Known {
-            nonnegative: all(|k| k.nonnegative),
-            positive: all(|k| k.positive),
-            whole: all(|k| k.whole),
-            at_most_one: all(|k| k.at_most_one),
-        };
-        let list = self.intern_list(from);
-        self.intern(Node::Select { index, list }, known)
-    }
-
-    pub(crate) fn log_sum_exp(&mut self, of: &[Expr]) -> Expr {
-        let possible: Vec<Expr> = of.iter().copied().filter(|e| self.value(*e) != Some(f64::NEG_INFINITY)).collect();
-        if let [one] = possible[..] {
-            return one;
-        }
-        if possible.iter().all(|e| self.value(*e).is_some()) {
-            let values: Vec<f64> = possible.iter().filter_map(|e| self.value(*e)).collect();
-            return self.constant(log_sum(&values));
-        }
-        let list = self.intern_list(&possible);
-        self.intern(Node::LogSumExp { list }, Known::default())
-    }
-
-    pub(crate) fn unary(&mut self, f: Unary, a: Expr) -> Expr {
-        if let Some(x) = self.value(a) {
-            return self.constant(f.apply(x));
-        }
-        if let Some(simpler) = self.simplify(f, a) {
-            return simpler;
-        }
-        if let Node::Select { index, list } = self.node(a)
-            && self.list(list).len() <= INSIDE
-        {
-            let inside: Vec<Expr> = self.list(list).to_vec();
-            let inside: Vec<Expr> = inside.into_iter().map(|e| self.unary(f, e)).collect();
-            return self.select(index, &inside);
-        }
-        let of = self.known(a);
-        let known = match f {
-            Unary::Sigmoid | Unary::Phi => Known { nonnegative: true, positive: true, whole: false, at_most_one: true },
-            Unary::Exp | Unary::Softplus => {
-                let at_most_one = f == Unary::Exp && self.is_nonpositive(a);
-                Known { nonnegative: true, positive: true, whole: false, at_most_one }
-            }
-            Unary::Square | Unary::Abs => {
-                let at_most_one = of.nonnegative && of.at_most_one;
-                Known { nonnegative: true, positive: of.positive, whole: of.whole, at_most_one }
-            }
-            Unary::Sqrt => {
-                Known { nonnegative: true, positive: of.positive, whole: false, at_most_one: of.at_most_one }
-            }
-            Unary::Reciprocal => Known { nonnegative: of.nonnegative, positive: of.positive, ..Known::default() },
-            Unary::Step | Unary::IsZero => Known { nonnegative: true, positive: false, whole: true, at_most_one: true },
-            Unary::Round | Unary::Trunc => {
-                Known { nonnegative: of.nonnegative, positive: false, whole: true, at_most_one: of.at_most_one }
-            }
-            _ => Known::default(),
-        };
-        self.intern(Node::Unary(f, a), known)
-    }
-
-    fn simplify(&mut self, f: Unary, a: Expr) -> Option<Expr> {
-        let node = self.node(a);
-        match (f, node) {
-            (Unary::Exp, Node::Unary(Unary::Log, x)) => Some(x),
-            (Unary::Log, _) => self.simplify_log(node),
-            (Unary::Reciprocal, Node::Unary(Unary::Exp, x)) => {
-                let negative = self.scale(x, -1.0);
-                Some(self.unary(Unary::Exp, negative))
-            }
-            (Unary::Reciprocal, Node::Unary(Unary::Reciprocal, x)) => Some(x),
-            (Unary::Reciprocal | Unary::Square, _) if self.multiple(a).is_some() => {
-                let (x, w) = self.multiple(a)?;
-                let plain = self.unary(f, x);
-                Some(self.scale(plain, f.apply(w)))
-            }
-            (Unary::Square, Node::Unary(Unary::Exp, x)) => {
-                let twice = self.scale(x, 2.0);
-                Some(self.unary(Unary::Exp, twice))
-            }
-            (Unary::Square, Node::Unary(Unary::Sqrt, x)) => Some(x),
-            (Unary::Sqrt, Node::Unary(Unary::Exp, x)) => {
-                let half = self.scale(x, 0.5);
-                Some(self.unary(Unary::Exp, half))
-            }
-            (Unary::Sqrt, Node::Unary(Unary::Square, x)) => Some(self.unary(Unary::Abs, x)),
-            (Unary::Abs, _) if self.known(a).nonnegative => Some(a),
-            (Unary::Phi, Node::Unary(Unary::Probit, x)) => Some(x),
-            (Unary::Probit, Node::Unary(Unary::Phi, x)) => Some(x),
-            (Unary::Step, _) if self.known(a).nonnegative => Some(self.constant(1.0)),
-            (Unary::IsZero, _) if self.known(a).positive => Some(self.constant(0.0)),
-            (Unary::Round | Unary::Trunc, _) if self.known(a).whole => Some(a),
-            _ => None,
-        }
-    }
-
-    fn simplify_log(&mut self, node: Node) -> Option<Expr> {
-        let negative = |this: &mut Self, e: Expr| this.scale(e, -1.0);
-        match node {
-            Node::Unary(Unary::Exp, x) => Some(x),
-            Node::Unary(Unary::Sigmoid, x) => {
-                let opposite = negative(self, x);
-                let softplus = self.unary(Unary::Softplus, opposite);
-                Some(negative(self, softplus))
-            }
-            Node::Unary(Unary::Phi, x) => Some(self.unary(Unary::LogPhi, x)),
-            Node::Unary(Unary::Reciprocal, x) => {
-                let log = self.unary(Unary::Log, x);
-                Some(negative(self, log))
-            }
-            Node::Unary(Unary::Sqrt, x) => {
-                let log = self.unary(Unary::Log, x);
-                Some(self.scale(log, 0.5))
-            }
-            Node::Unary(Unary::Square, x) if self.known(x).nonnegative => {
-                let log = self.unary(Unary::Log, x);
-                Some(self.scale(log, 2.0))
-            }
-            Node::Binary(Binary::Multiply, x, y) if self.known(x).nonnegative && self.known(y).nonnegative => {
-                let (x, y) = (self.unary(Unary::Log, x), self.unary(Unary::Log, y));
-                Some(self.add(x, y))
-            }
-            Node::Binary(Binary::Power, x, y) if self.known(x).nonnegative => {
-                let log = self.unary(Unary::Log, x);
-                Some(self.multiply(y, log))
-            }
-            Node::Linear { list, weights, constant } if self.list(list).len() == 1 => {
-                let (x, w) = (self.list(list)[0], self.weights(list, weights)[0]);
-                if constant == 0.0 && w > 0.0 {
-                    let log = self.unary(Unary::Log, x);
-                    return Some(self.linear(&[(log, 1.0)], w.ln()));
-                }
-                if constant != 1.0 || w >= 0.0 {
-                    return None;
-                }
-                match (self.node(x), w) {
-                    (Node::Unary(Unary::Sigmoid, x), -1.0) => {
-                        let softplus = self.unary(Unary::Softplus, x);
-                        Some(negative(self, softplus))
-                    }
-                    (Node::Unary(Unary::Phi, x), -1.0) => {
-                        let opposite = negative(self, x);
-                        Some(self.unary(Unary::LogPhi, opposite))
-                    }
-                    // 1 − w eˣ = 1 − e^(x + log w).
-                    (Node::Unary(Unary::Exp, x), w) => {
-                        let shifted = self.linear(&[(x, 1.0)], (-w).ln());
-                        Some(self.unary(Unary::LogOneMinusExp, shifted))
-                    }
-                    _ => None,
-                }
-            }
-            _ => None,
-        }
-    }
-
-    /// log(x / (1 − x)).
-    pub(crate) fn logit(&mut self, a: Expr) -> Expr {
-        if let Node::Unary(Unary::Sigmoid, x) = self.node(a) {
-            return x;
-        }
-        let other = self.complement(a);
-        let (log, log_other) = (self.unary(Unary::Log, a), self.unary(Unary::Log, other));
-        self.subtract(log, log_other)
-    }
-
-    /// 1 / (1 + e⁻ˣ).
-    pub(crate) fn sigmoid(&mut self, a: Expr) -> Expr {
-        self.unary(Unary::Sigmoid, a)
     }
 }

@@ -4,6 +4,7 @@
 //! once. [`Graph::model`] lays the latents on the real line, sums out the discrete ones that can be summed out cheaply, and
 //! compiles what is left to a tape that evaluates and differentiates many draws at once.
 
+mod algebra;
 mod builder;
 mod density;
 mod draw;

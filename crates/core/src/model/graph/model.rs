@@ -44,7 +44,7 @@ pub(super) struct Level {
     joint: Pooled,
     /// For each kept discrete latent, its places among the joint's roots and the tape of those alone.
     blankets: Vec<(Vec<u32>, Pooled)>,
-    /// Its outputs are the stages' tables, one after the other, and then the ends of truncated sums.
+    /// Its outputs are the stages' tables, one after the other.
     tables: OnceLock<Pooled>,
 }
 
@@ -123,9 +123,9 @@ impl GraphModel {
         let levels = (0..if has_counts { LEVELS } else { 1 }).map(|_| OnceLock::new()).collect();
         let model = Self { graph, line, order, latents, columns, kept, discrete, levels };
         let lowest = model.level(0);
-        let impossible = |e: &&Expr| lowest.eliminated.arena.value(**e) == Some(f64::NEG_INFINITY);
+        let is_impossible = |e: &Expr| lowest.eliminated.arena.value(*e) == Some(f64::NEG_INFINITY);
         // With counts cut off at the lowest level, a higher one may still be possible.
-        if model.levels.len() == 1 && lowest.eliminated.terms.iter().any(|e| impossible(&e)) {
+        if model.levels.len() == 1 && lowest.eliminated.terms.iter().any(is_impossible) {
             let names: Vec<&str> =
                 model.order.iter().take(3).map(|l| model.line.raw[*l as usize].name.as_str()).collect();
             return Err(Error::Model(format!(
@@ -197,20 +197,19 @@ impl GraphModel {
     /// The tape of the stages' tables.
     pub(super) fn tables<'a>(&self, level: &'a Level) -> &'a Pooled {
         level.tables.get_or_init(|| {
-            let Eliminated { arena, stages, tails, .. } = &level.eliminated;
-            let mut outputs: Vec<Expr> = stages.iter().flat_map(|s: &Stage| s.table.iter().copied()).collect();
-            outputs.extend(ends(tails));
+            let Eliminated { arena, stages, .. } = &level.eliminated;
+            let outputs: Vec<Expr> = stages.iter().flat_map(|s: &Stage| s.table.iter().copied()).collect();
             Pooled::new(Tape::new(arena, &[], &outputs, |l| self.column(l), false))
         })
     }
 
     /// Evaluates the tile of draws from `first` on, at the lowest level whose truncated sums are good enough for all of them,
-    /// and hands its workspace to `then`. Where no level is, the draws that want more are named.
-    fn evaluate<T>(
-        &self,
+    /// and hands that level and the workspace to `then`. Where no level is, the draws that want more are named.
+    fn evaluate<'a, T>(
+        &'a self,
         z: &Batch,
         first: usize,
-        then: impl Fn(&Level, &Pooled, &mut Workspace, [bool; TILE]) -> T,
+        then: impl Fn(&'a Level, &mut Workspace, [bool; TILE]) -> T,
     ) -> T {
         let mut number = 0;
         loop {
@@ -219,13 +218,13 @@ impl GraphModel {
             let tape = &level.joint.tape;
             tape.load(z, first, &mut workspace);
             tape.forward(&mut workspace);
-            let short = short(tape, &workspace, 0, level.eliminated.tails.len());
-            if number + 1 == self.levels.len() || !short.contains(&true) {
-                let result = then(level, &level.joint, &mut workspace, short);
-                level.joint.give(workspace);
+            let short = short(tape, &workspace, level.eliminated.tails.len());
+            let is_last = number + 1 == self.levels.len() || !short.contains(&true);
+            let result = is_last.then(|| then(level, &mut workspace, short));
+            level.joint.give(workspace);
+            if let Some(result) = result {
                 return result;
             }
-            level.joint.give(workspace);
             number += 1;
         }
     }
@@ -235,21 +234,7 @@ impl GraphModel {
         if self.levels.len() == 1 {
             return self.level(0);
         }
-        let tails = |level: &Level| level.eliminated.tails.len();
-        let mut number = 0;
-        while number + 1 < self.levels.len() {
-            let level = self.level(number);
-            let mut workspace = level.joint.take();
-            level.joint.tape.load(z, first, &mut workspace);
-            level.joint.tape.forward(&mut workspace);
-            let enough = !short(&level.joint.tape, &workspace, 0, tails(level)).contains(&true);
-            level.joint.give(workspace);
-            if enough {
-                break;
-            }
-            number += 1;
-        }
-        self.level(number)
+        self.evaluate(z, first, |level, _, _| level)
     }
 
     /// Runs `f` on every tile, on all cores where there are several, and hands its results to `put` in order.
@@ -275,10 +260,10 @@ fn ends(tails: &[Tail]) -> Vec<Expr> {
 
 /// Which draws' truncated sums leave out too much. Beyond the last value each term is at most the ratio of the last two times
 /// the one before (the ratio falls), so that the rest is at most a geometric series.
-fn short(tape: &Tape, workspace: &Workspace, first: usize, tails_len: usize) -> [bool; TILE] {
+fn short(tape: &Tape, workspace: &Workspace, tails_len: usize) -> [bool; TILE] {
     let mut short = [false; TILE];
     for t in 0..tails_len {
-        let [last, previous, sum] = [0, 1, 2].map(|k| tape.output(first + 3 * t + k, workspace));
+        let [last, previous, sum] = [0, 1, 2].map(|k| tape.output(3 * t + k, workspace));
         for i in 0..TILE {
             if last[i] == f64::NEG_INFINITY {
                 continue;
@@ -307,7 +292,7 @@ impl Model for GraphModel {
     }
 
     fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
-        let total = |first| self.evaluate(z, first, |_, pooled, w, short| known(pooled.tape.total(w), short));
+        let total = |first| self.evaluate(z, first, |level, w, short| known(level.joint.tape.total(w), short));
         Self::tiles(z, total, |first, total| {
             let len = TILE.min(out.len() - first);
             out[first..first + len].copy_from_slice(&total[..len]);
@@ -346,9 +331,10 @@ impl Gradient for GraphModel {
         if z.draws_len() <= TILE {
             // The usual size of a block of draws: nothing is allocated.
             let d_z = std::cell::RefCell::new(d_z);
-            let total = self.evaluate(z, 0, |_, pooled, workspace, short| {
-                let total = pooled.tape.backward(workspace);
-                pooled.tape.store(workspace, 0, &mut d_z.borrow_mut());
+            let total = self.evaluate(z, 0, |level, workspace, short| {
+                let tape = &level.joint.tape;
+                let total = tape.backward(workspace);
+                tape.store(workspace, 0, &mut d_z.borrow_mut());
                 known(total, short)
             });
             out.copy_from_slice(&total[..out.len()]);
@@ -356,10 +342,11 @@ impl Gradient for GraphModel {
         }
         let columns_len = z.columns_len();
         let run = |first| {
-            self.evaluate(z, first, |_, pooled, workspace, short| {
-                let total = pooled.tape.backward(workspace);
+            self.evaluate(z, first, |level, workspace, short| {
+                let tape = &level.joint.tape;
+                let total = tape.backward(workspace);
                 let mut own = Batch::zeros(columns_len, TILE.min(z.draws_len() - first));
-                pooled.tape.store(workspace, 0, &mut own);
+                tape.store(workspace, 0, &mut own);
                 (known(total, short), own)
             })
         };
@@ -377,9 +364,10 @@ impl Gradient for GraphModel {
 impl Locals for GraphModel {
     fn log_local(&self, z: &Batch, out: &mut Batch) -> Result<()> {
         let run = |first| {
-            self.evaluate(z, first, |level, pooled, workspace, short| {
-                let total = known(pooled.tape.total(workspace), short);
-                let roots = pooled.tape.roots();
+            self.evaluate(z, first, |level, workspace, short| {
+                let tape = &level.joint.tape;
+                let total = known(tape.total(workspace), short);
+                let roots = tape.roots();
                 let locals: Vec<[f64; TILE]> = level
                     .blankets
                     .iter()
@@ -387,7 +375,7 @@ impl Locals for GraphModel {
                         let mut sum = [0.0; TILE];
                         for place in places {
                             let (row, weight) = roots[*place as usize];
-                            let row = pooled.tape.row(row, workspace);
+                            let row = tape.row(row, workspace);
                             for i in 0..TILE {
                                 sum[i] += weight * row[i];
                             }

@@ -74,30 +74,22 @@ impl Span {
 
 /// What is known about a latent of this law.
 pub(super) fn known(arena: &Expressions, law: &Law, bounds: Option<Bounds>) -> Known {
-    let from_bounds = bounds.and_then(|b| b.lower).and_then(|e| arena.value(e)).unwrap_or(f64::NEG_INFINITY);
     if law.is_discrete() {
+        let from_bounds = bounds.and_then(|b| b.lower).and_then(|e| arena.value(e)).unwrap_or(f64::NEG_INFINITY);
         let least = arena.range(law).0.max(from_bounds);
         let at_most_one = arena.range(law).1 <= 1.0;
         return Known { nonnegative: least >= 0.0, positive: least > 0.0, whole: true, at_most_one };
     }
-    let positive = match *law {
-        Law::LogNormal { .. }
-        | Law::Gamma { .. }
-        | Law::Exponential { .. }
-        | Law::ChiSquared { .. }
-        | Law::Weibull { .. }
-        | Law::GeneralisedGamma { .. }
-        | Law::FDistribution { .. }
-        | Law::Beta { .. }
-        | Law::HalfFlat => true,
-        Law::Uniform { lower, .. } | Law::Pareto { lower, .. } => arena.known(lower).nonnegative,
-        _ => false,
+    let span = arena.span(law, bounds);
+    let positive = match span.lower {
+        Some(End::Number(x)) => x >= 0.0,
+        Some(End::Of(e)) => arena.known(e).nonnegative,
+        None => false,
     };
-    let positive = positive || from_bounds >= 0.0;
-    let at_most_one = match *law {
-        Law::Beta { .. } => true,
-        Law::Uniform { upper, .. } => arena.known(upper).at_most_one,
-        _ => false,
+    let at_most_one = match span.upper {
+        Some(End::Number(x)) => x <= 1.0,
+        Some(End::Of(e)) => arena.known(e).at_most_one,
+        None => false,
     };
     Known { nonnegative: positive, positive, whole: false, at_most_one }
 }

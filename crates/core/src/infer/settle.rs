@@ -1,0 +1,158 @@
+//! One Gaussian, fitted until it no longer moves; and where the components of a mixture start.
+
+use super::drawn::DRAW_STEP;
+use super::run::InferSettings;
+use super::search::Found;
+use super::units::Units;
+use super::whitened::Whitened;
+use crate::error::Result;
+use crate::fit::{Fit, FitSettings, Fitted, Observer, Progress, StartSettings};
+use crate::gradient::GradientSettings;
+use crate::model::Model;
+use crate::prior::Start;
+use crate::variational::Variational;
+use hyperprior_math::random::{Stream, stream};
+use rand_distr::{Distribution, StandardNormal};
+use std::ops::ControlFlow;
+
+/// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
+const RUNS: usize = 16;
+const RISING: f64 = 0.5;
+/// Runs that may end no higher than the one before, by this many nats, before that is the end.
+const PATIENCE: usize = 2;
+const HIGHER: f64 = 0.1;
+
+/// A Gaussian that no longer moves.
+pub(super) struct Settled<'a> {
+    /// The units that it was last fitted in, and the fit.
+    pub(super) near: Whitened<'a, dyn Model + 'a>,
+    pub(super) fitted: Fitted,
+    /// Where it is in the model's own units.
+    pub(super) place: Found,
+}
+
+/// Fits one Gaussian, and again in its own units for as long as it is still on its way: the units of the first guess may be too
+/// small to get far in.
+pub(super) fn settle<'a>(
+    model: &'a dyn Model,
+    gaussian: &Variational,
+    from: &Found,
+    settings: &InferSettings,
+    steps: u64,
+    observer: &mut dyn Observer,
+) -> Result<Settled<'a>> {
+    let origin = Start::at(vec![0.0; from.z.len()], 1.0);
+    let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
+    let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
+    loop {
+        let mut way = Way { inner: observer, elbo: Vec::new() };
+        let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
+        let (z, units) = near.compose(gaussian, &fitted.theta);
+        // Steps that shrink make a bound rise by themselves; a run got somewhere only if it ended higher than those before it.
+        idle = if way.last() > reached + HIGHER { 0 } else { idle + 1 };
+        reached = reached.max(way.last());
+        if fitted.stopped || run == RUNS || !way.is_on_its_way() || idle == PATIENCE {
+            let place = Found { z, units, elbo: way.last() };
+            return Ok(Settled { near, fitted, place });
+        }
+        near = Whitened::new(model, z, units);
+        run += 1;
+    }
+}
+
+/// Watches whether a bound is still rising.
+struct Way<'a> {
+    inner: &'a mut dyn Observer,
+    elbo: Vec<f64>,
+}
+
+impl Way<'_> {
+    /// The mean bound of one fifth of the way.
+    fn fifth(&self, number: usize) -> f64 {
+        let len = (self.elbo.len() / 5).max(1);
+        let part = self.elbo.iter().skip(number * len).take(len);
+        part.sum::<f64>() / len as f64
+    }
+
+    /// The bound at the end.
+    fn last(&self) -> f64 {
+        self.fifth(4)
+    }
+
+    /// Whether the bound of the last fifth is well above that of the second fifth.
+    fn is_on_its_way(&self) -> bool {
+        self.elbo.len() >= 5 && self.fifth(4) - self.fifth(1) > RISING
+    }
+}
+
+impl Observer for Way<'_> {
+    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        self.elbo.push(progress.estimate.elbo);
+        self.inner.observe(progress)
+    }
+}
+
+/// The places that were found, in the units of the best; where more components are wanted than there are places, the others
+/// stand near them.
+pub(super) fn among(found: &[Found], components_len: usize, seed: u64) -> Start {
+    let mut rng = stream(seed, DRAW_STEP, u64::MAX, 0);
+    let best = &found[0];
+    let (n, centre) = (best.z.len(), &best.z);
+    let solve = |mut x: Vec<f64>| {
+        best.units.solve(&mut x);
+        x
+    };
+    let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
+    for k in 0..components_len {
+        let one = &found[k % found.len()];
+        let place = &one.z;
+        if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (&best.units, &one.units) {
+            let away = |i: usize, rng: &mut Stream| -> f64 {
+                let normal: f64 = StandardNormal.sample(rng);
+                if k < found.len() { 0.0 } else { inner[i] * normal }
+            };
+            let location = (0..n).map(|i| (place[i] - centre[i] + away(i, &mut rng)) / outer[i]).collect();
+            start.locations.push(location);
+            start.scales.push((0..n).map(|i| inner[i] / outer[i]).collect());
+            start.covariances.push(None);
+            continue;
+        }
+        // L⁻¹ M column by column; its rows give the covariance.
+        let columns: Vec<Vec<f64>> = (0..n).map(|j| solve((0..n).map(|i| one.units.get(i, j)).collect())).collect();
+        let mut location = solve((0..n).map(|i| place[i] - centre[i]).collect());
+        if k >= found.len() {
+            for column in &columns {
+                let away: f64 = StandardNormal.sample(&mut rng);
+                location.iter_mut().zip(column).for_each(|(l, c)| *l += away * c);
+            }
+        }
+        start.locations.push(location);
+        let entry = |i: usize, j: usize| columns.iter().map(|c| c[i] * c[j]).sum::<f64>();
+        start.scales.push((0..n).map(|i| entry(i, i).sqrt()).collect());
+        start.covariances.push(Some((0..n * n).map(|e| entry(e / n, e % n)).collect()));
+    }
+    start
+}
+
+/// Fits an approximation from a start.
+pub(super) fn from_start(
+    model: &dyn Model,
+    q: &Variational,
+    start: &Start,
+    settings: &InferSettings,
+    steps: u64,
+    observer: &mut dyn Observer,
+) -> Result<Fitted> {
+    let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
+    let settings = FitSettings {
+        seed: settings.seed,
+        steps: settings.steps.unwrap_or(steps),
+        step_size: 0.03,
+        gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
+        start: StartSettings::single(),
+        ..FitSettings::default()
+    };
+    let mut fit = Fit::init(model, q, &settings, start)?;
+    let stopped = fit.run(observer)?.is_break();
+    Ok(fit.finish(stopped))
+}

@@ -1,0 +1,74 @@
+//! The units in which a posterior is round: z − m = L u.
+
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply, packed};
+
+/// L: a lower triangle, packed, or its diagonal alone.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Units {
+    /// A triangle, row by row.
+    Full(Vec<f64>),
+    /// A diagonal.
+    Diagonal(Vec<f64>),
+}
+
+impl Units {
+    /// The entry in row i, column j.
+    pub fn get(&self, i: usize, j: usize) -> f64 {
+        match self {
+            Self::Full(l) if j <= i => l[packed(i, j)],
+            Self::Diagonal(l) if i == j => l[i],
+            _ => 0.0,
+        }
+    }
+
+    /// Whether they are for so many latents.
+    pub(super) fn is_for(&self, len: usize) -> bool {
+        match self {
+            Self::Full(l) => l.len() == len * (len + 1) / 2,
+            Self::Diagonal(l) => l.len() == len,
+        }
+    }
+
+    /// out = L x for every draw; `out` must be zero.
+    pub(super) fn multiply(&self, x: &Batch, out: &mut Batch) {
+        match self {
+            Self::Full(l) => lower_multiply(l, x.as_slice(), out.as_mut_slice(), x.draws_len()),
+            Self::Diagonal(l) => scale(l, x, out),
+        }
+    }
+
+    /// out = Lᵀ x for every draw; `out` must be zero.
+    pub(super) fn transpose_multiply(&self, x: &Batch, out: &mut Batch) {
+        match self {
+            Self::Full(l) => lower_transpose_multiply(l, x.as_slice(), out.as_mut_slice(), x.draws_len()),
+            Self::Diagonal(l) => scale(l, x, out),
+        }
+    }
+
+    /// x := L⁻¹ x.
+    pub(super) fn solve(&self, x: &mut [f64]) {
+        match self {
+            Self::Full(l) => {
+                for i in 0..x.len() {
+                    let taken: f64 = (0..i).map(|k| l[packed(i, k)] * x[k]).sum();
+                    x[i] = (x[i] - taken) / l[packed(i, i)];
+                }
+            }
+            Self::Diagonal(l) => x.iter_mut().zip(l).for_each(|(x, l)| *x /= l),
+        }
+    }
+
+    /// log |L| for so many latents.
+    pub(super) fn log_volume(&self, len: usize) -> f64 {
+        (0..len).map(|i| self.get(i, i).ln()).sum()
+    }
+}
+
+fn scale(diagonal: &[f64], x: &Batch, out: &mut Batch) {
+    for (k, scale) in diagonal.iter().enumerate() {
+        for (out, x) in out.column_mut(k).iter_mut().zip(x.column(k)) {
+            *out = scale * x;
+        }
+    }
+}
