@@ -79,13 +79,13 @@ pub struct Posterior {
 impl Posterior {
     /// What the draws say of each quantity.
     ///
-    /// Draws of an approximation are worth no more than its importance weights are: the effective number is the smaller of
-    /// the two, and the standard errors of the means follow it.
+    /// Draws of an approximation are worth less than their number where its importance weights leave an error that they still
+    /// remember; the standard errors of the means follow what they are worth.
     pub fn summaries(&self) -> Vec<Summary> {
         let mut summaries = summarise(&self.draws);
         if let Source::Approximate(inferred) = &self.source {
             for summary in &mut summaries {
-                summary.ess = summary.ess.min(inferred.tail.ess.max(1.0));
+                summary.ess = summary.ess.min(inferred.worth());
                 summary.mcse = summary.sd / summary.ess.sqrt();
             }
         }

@@ -178,7 +178,7 @@ fn a_run_leaves_its_files() {
     assert_eq!(read("CODAindex.txt").lines().last(), Some("k 1001 1500"));
     assert_eq!(read("CODAchain1.txt").lines().count(), 1500);
     assert!(std::fs::read(out.join("draws.parquet")).expect("a file").starts_with(b"PAR1"));
-    assert!(read("trace.csv").lines().count() > 50);
+    assert!(read("trace.csv").lines().count() > 30);
     let config = read("config.toml");
     for line in ["draws = 500", "method = \"auto\"", "seed = 1", "monitor = \"lambda,k\"", "dialect = \"jags\""] {
         assert!(config.contains(line), "{line} is not in\n{config}");

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior::fit::Quiet;
-use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Whitened, infer, moves, search};
+use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Until, Whitened, infer, moves, search};
 use hyperprior::model::check;
 use hyperprior::model::graph::{Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law};
 use hyperprior::{Batch, Error};
@@ -115,7 +115,7 @@ fn moves_lead_to_the_posterior() {
     for s in 0..4000 {
         u.set(0, s, -2.0 + 0.001 * s as f64);
     }
-    let moved = moves(&near, &mut u, 60, 3).unwrap();
+    let moved = moves(&near, &mut u, &Until::rounds(60), 3).unwrap();
     assert!((moved.accepted - 0.8).abs() < 0.1, "{moved:?}");
     let mut z = Batch::zeros(1, 4000);
     near.restore(&u, &mut z);

@@ -39,7 +39,7 @@ fn verdict(told: &Told) -> String {
     let doubts = told.doubts();
     let Some((verdict, reason)) = doubts.first() else {
         return match told.inferred() {
-            Some(_) if told.watch.rise().is_none() => "Verdict: trust. k̂ is below its limit.".to_owned(),
+            Some(inferred) if inferred.has_settled.is_none() => "Verdict: trust. k̂ is below its limit.".to_owned(),
             Some(_) => "Verdict: trust. The bound had settled, and k̂ is below its limit.".to_owned(),
             None => "Verdict: trust. Nothing was approximated.".to_owned(),
         };

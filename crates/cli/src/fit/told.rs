@@ -11,8 +11,8 @@ use std::collections::BTreeMap;
 
 /// Above this the importance weights have no mean.
 const NO_MEAN: f64 = 1.0;
-/// A bound that still rose by more than this over the last quarter of a fit had not settled.
-const RISE_MAX: f64 = 0.1;
+/// Draws that are worth fewer independent ones than this say too little about a posterior's shape.
+const WORTH_MIN: f64 = 400.0;
 
 /// What there is to tell.
 pub struct Told<'a> {
@@ -85,8 +85,7 @@ impl<'a> Told<'a> {
 
     /// Whether the bound had settled.
     pub fn is_converged(&self) -> bool {
-        let settled = |(rise, error): (f64, f64)| rise <= RISE_MAX + 3.0 * error;
-        !self.is_stopped() && self.watch.rise().is_none_or(settled)
+        !self.is_stopped() && self.inferred().and_then(|inferred| inferred.has_settled) != Some(false)
     }
 
     /// What may be believed.
@@ -124,6 +123,14 @@ impl<'a> Told<'a> {
                      another --method, or more --steps"
                 ),
             ));
+        }
+        let worth = inferred.worth();
+        if worth < WORTH_MIN.min(0.5 * inferred.z.draws_len() as f64) {
+            let reason = format!(
+                "the draws are worth no more than {worth:.0} independent ones, since few of the approximation's have \
+                 nearly all the weight and moves lead nowhere else. Try another --method"
+            );
+            doubts.push((Verdict::MeansOnly, reason));
         }
         doubts
     }
@@ -236,32 +243,40 @@ mod tests {
         let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
         let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
         let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
-        let said = |slope: f64, khat: Option<f64>| {
+        let said = |settled: bool, khat: Option<f64>, memory: f64| {
             let mut watch = Watch::new(true, &StopFlag::default());
-            watch.trace = (1..=40).map(|i| (10 * i, slope * i as f64)).collect();
             watch.step = (400, 400);
             let mut posterior = posterior.clone();
-            if let (Source::Approximate(inferred), Some(khat)) = (&mut posterior.source, khat) {
-                inferred.tail.khat = khat;
-                inferred.tail.ess = 10.0;
+            if let Source::Approximate(inferred) = &mut posterior.source {
+                inferred.has_settled = Some(settled);
+                if let Some(khat) = khat {
+                    inferred.tail.khat = khat;
+                    inferred.tail.ess = 10.0;
+                }
+                inferred.moved.as_mut().expect("moves").memory = memory;
             }
             let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, &watch, 0.0);
             let ess = told.summaries[0].ess;
             (told.verdict(), report(&told, false).expect("a report"), ess)
         };
-        let (verdict, text, _) = said(0.0, None);
+        let (verdict, text, _) = said(true, None, 0.0);
         assert_eq!(verdict, Verdict::Trust, "{text}");
         assert!(text.contains("\nVerdict: trust. The bound had settled"), "{text}");
         assert!(text.contains("log evidence  -2."), "{text}");
-        let (verdict, text, _) = said(1.0, None);
+        let (verdict, text, _) = said(false, None, 0.0);
         assert_eq!(verdict, Verdict::Distrust, "{text}");
         let reason = "The reason: the bound was still rising; give it more steps (--steps 800).";
         assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
         assert!(text.contains("log evidence  at least -2."), "{text}");
-        let (verdict, text, ess) = said(0.0, Some(0.8));
-        assert_eq!((verdict, ess), (Verdict::MeansOnly, 10.0), "{text}");
+        let (verdict, text, ess) = said(true, Some(0.8), 1.0);
+        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
         assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
-        let (verdict, text, _) = said(1.0, Some(1.2));
+        // Few draws have all the weight, and moves do not part them; or they do.
+        let (verdict, text, ess) = said(true, Some(0.5), 1.0);
+        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
+        assert!(text.contains("The reason: the draws are worth no more than 10 independent ones"), "{text}");
+        assert_eq!(said(true, Some(0.5), 0.1).0, Verdict::Trust);
+        let (verdict, text, _) = said(false, Some(1.2), 0.0);
         assert_eq!(verdict, Verdict::Distrust);
         assert!(text.contains(reason) && text.contains("\nWarning: k̂ = 1.20 is above"), "{text}");
     }

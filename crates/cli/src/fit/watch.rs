@@ -32,23 +32,6 @@ impl Watch {
     pub fn finish(&self) {
         self.bar.finish();
     }
-
-    /// How far the bound rose over the last quarter of the last run, and the standard error of that.
-    pub fn rise(&self) -> Option<(f64, f64)> {
-        let quarter = self.trace.len() / 4;
-        if quarter < 5 {
-            return None;
-        }
-        let end = self.trace.len();
-        let moments = |points: &[(u64, f64)]| {
-            let n = points.len() as f64;
-            let mean = points.iter().map(|p| p.1).sum::<f64>() / n;
-            (mean, points.iter().map(|p| (p.1 - mean).powi(2)).sum::<f64>() / (n - 1.0) / n)
-        };
-        let (before, now) =
-            (moments(&self.trace[end - 2 * quarter..end - quarter]), moments(&self.trace[end - quarter..]));
-        Some((now.0 - before.0, (before.1 + now.1).sqrt()))
-    }
 }
 
 impl Observer for Watch {

@@ -31,6 +31,8 @@ pub struct FitSettings {
     pub steps: u64,
     /// The step size at the beginning; it falls to nothing along a half cosine.
     pub step_size: f64,
+    /// The share of the steps before the size begins to fall.
+    pub flat: f64,
     /// The optimiser.
     pub optimizer: OptimizerKind,
     /// How gradients are estimated.
@@ -47,6 +49,7 @@ impl Default for FitSettings {
             seed: 1,
             steps: 4000,
             step_size: 0.02,
+            flat: 0.0,
             optimizer: OptimizerKind::default(),
             gradient: GradientSettings::default(),
             start: StartSettings::default(),
@@ -68,13 +71,17 @@ impl FitSettings {
         if !(0.0..=1.0).contains(&self.dropped_max) {
             return bad("dropped_max", self.dropped_max, "it is a share, between 0 and 1");
         }
+        if !(0.0..1.0).contains(&self.flat) {
+            return bad("flat", self.flat, "it is a share, at least 0 and below 1");
+        }
         self.start.check()?;
         self.gradient.check()
     }
 
     /// The step size at `step` of `steps`.
     fn size(&self, step: u64) -> f64 {
-        half_cosine(self.step_size, step as f64 / self.steps.max(1) as f64)
+        let done = step as f64 / self.steps.max(1) as f64;
+        half_cosine(self.step_size, ((done - self.flat) / (1.0 - self.flat)).max(0.0))
     }
 }
 

@@ -8,10 +8,11 @@ mod search;
 mod settle;
 mod smooth;
 mod units;
+mod way;
 mod whitened;
 
 pub use approximation::{Method, MethodError};
-pub use moves::{Moved, moves};
+pub use moves::{Moved, Until, moves};
 pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};
 pub use search::{Found, Searched, Starts, search};
 pub use smooth::{Tail, smooth};

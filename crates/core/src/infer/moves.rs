@@ -30,6 +30,22 @@ const NEGLIGIBLE: f64 = 40.0;
 /// Longer ranges than this are not listed.
 const TABLE_MAX: f64 = 4096.0;
 
+/// When draws have moved enough.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Until {
+    /// How often they move at least, and at most.
+    pub rounds: [usize; 2],
+    /// Between the two, they have moved enough once no latent is correlated with where it was by more than this.
+    pub memory: f64,
+}
+
+impl Until {
+    /// So many moves, no fewer.
+    pub fn rounds(rounds: usize) -> Self {
+        Self { rounds: [rounds; 2], memory: 0.0 }
+    }
+}
+
 /// What the moves did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moved {
@@ -39,6 +55,9 @@ pub struct Moved {
     pub accepted: f64,
     /// The step size at the end.
     pub step: f64,
+    /// The largest correlation, over the draws, of a latent with itself before the first move: what is left of an error that
+    /// the draws had then.
+    pub memory: f64,
 }
 
 /// A block of draws and what moving them needs.
@@ -48,13 +67,17 @@ struct Block {
     log_p: Vec<f64>,
     d_u: Batch,
     accepted: f64,
+    /// Where the draws were.
+    start: Batch,
+    /// Whether `log_p` and `d_u` are those of `u`.
+    is_known: bool,
 }
 
-/// Moves every draw `rounds` times. `u` holds draws of the model that `near` sees in round units.
+/// Moves every draw again and again. `u` holds draws of the model that `near` sees in round units.
 ///
 /// # Errors
 /// What the model returns.
-pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, rounds: usize, seed: u64) -> Result<Moved> {
+pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, until: &Until, seed: u64) -> Result<Moved> {
     let latents = near.latents();
     let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
     let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
@@ -67,19 +90,30 @@ pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, rounds: usize
                 own.column_mut(i).copy_from_slice(&u.column(i)[first..first + len]);
             }
             let streams = (0..len).map(|s| stream(seed, MOVE_STEP, 0, (first + s) as u64)).collect();
-            Block { log_p: vec![0.0; len], d_u: Batch::zeros(u.columns_len(), len), u: own, streams, accepted: 0.0 }
+            Block {
+                log_p: vec![0.0; len],
+                d_u: Batch::zeros(u.columns_len(), len),
+                start: own.clone(),
+                u: own,
+                streams,
+                accepted: 0.0,
+                is_known: false,
+            }
         })
         .collect();
-    let mut step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
-    let mut accepted = 0.0;
-    for _ in 0..rounds {
+    let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
+    let mut moved = Moved { rounds: 0, accepted: 0.0, step, memory: 1.0 };
+    let [least, most] = until.rounds;
+    while moved.rounds < least || (moved.rounds < most && moved.memory > until.memory) {
         blocks
             .par_iter_mut()
-            .map(|block| block.round(near, &continuous, &discrete, step))
+            .map(|block| block.round(near, &continuous, &discrete, moved.step))
             .collect::<Result<Vec<()>>>()?;
         // The same for all draws and from all draws, so that it does not depend on which moved first.
-        accepted = blocks.iter().map(|b| b.accepted).sum::<f64>() / u.draws_len() as f64;
-        step = (step * (0.5 * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+        moved.accepted = blocks.iter().map(|b| b.accepted).sum::<f64>() / u.draws_len() as f64;
+        moved.step = (moved.step * (0.5 * (moved.accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+        moved.rounds += 1;
+        moved.memory = memory(&blocks, latents.len());
     }
     for (b, block) in blocks.into_iter().enumerate() {
         for i in 0..block.u.columns_len() {
@@ -87,7 +121,21 @@ pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, rounds: usize
             u.column_mut(i)[first..first + block.u.draws_len()].copy_from_slice(block.u.column(i));
         }
     }
-    Ok(Moved { rounds, accepted, step })
+    Ok(moved)
+}
+
+/// The largest correlation of a latent with where it started. Latents that do not differ between draws have nothing to forget.
+fn memory(blocks: &[Block], latents_len: usize) -> f64 {
+    let correlation = |i: usize| {
+        let pairs = || blocks.iter().flat_map(|b| b.start.column(i).iter().zip(b.u.column(i)));
+        let n = pairs().count() as f64;
+        let (x, y) = pairs().fold((0.0, 0.0), |(a, b), (x, y)| (a + x / n, b + y / n));
+        let (xx, xy, yy) = pairs().fold((0.0, 0.0, 0.0), |(xx, xy, yy), (a, b)| {
+            (xx + (a - x) * (a - x), xy + (a - x) * (b - y), yy + (b - y) * (b - y))
+        });
+        if xx * yy > 0.0 { (xy / (xx * yy).sqrt()).abs() } else { 0.0 }
+    };
+    (0..latents_len).into_par_iter().map(correlation).reduce(|| 0.0, f64::max)
 }
 
 impl Block {
@@ -104,7 +152,10 @@ impl Block {
         }
         let Some(gradient) = near.gradient() else { return Ok(()) };
         let len = self.u.draws_len();
-        gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+        if !self.is_known || !discrete.is_empty() {
+            gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+            self.is_known = true;
+        }
         let (before, d_before, log_p) = (self.u.clone(), self.d_u.clone(), self.log_p.clone());
         let mut momentum = Batch::zeros(self.u.columns_len(), len);
         let mut energy = vec![0.0; len];

@@ -3,10 +3,11 @@
 
 use super::approximation::Method;
 use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
-use super::moves::{Moved, moves};
+use super::moves::{Moved, Until, moves};
 use super::search::{Searched, Starts, WORSE, apart, search};
 use super::settle::{among, from_start, settle};
 use super::smooth::{Tail, smooth};
+use super::way::Way;
 use super::whitened::Whitened;
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
@@ -19,6 +20,7 @@ use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::stream;
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// How a posterior is looked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,7 +36,7 @@ pub struct InferSettings {
     pub steps: Option<u64>,
     /// What is done to the draws of the approximation.
     pub correct: Correct,
-    /// How often each draw moves; as often as the model's size allows, where nothing is said.
+    /// How often each draw moves; until it has forgotten where it was, where nothing is said.
     pub rounds: Option<usize>,
 }
 
@@ -72,8 +74,19 @@ pub struct Inferred {
     pub method: Method,
     /// Its parts in words: likelihood, prior, r.
     pub parts: [String; 3],
+    /// Whether the bound had settled at the end of the fit; nothing where there were too few steps to tell.
+    pub has_settled: Option<bool>,
     /// The fit.
     pub fitted: Fitted,
+}
+
+impl Inferred {
+    /// How many independent draws of the posterior these draws are worth: errors that the weights had are forgotten as the draws
+    /// move.
+    pub fn worth(&self) -> f64 {
+        let memory = self.moved.map_or(1.0, |moved| moved.memory);
+        1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.tail.ess.max(1.0))
+    }
 }
 
 /// Chains that say where components start, and how long they run.
@@ -88,14 +101,22 @@ const HEAVY: usize = 50_000;
 const TRIES: u64 = 2;
 /// How many draws there are where nobody says.
 const DRAWS: usize = 4000;
-/// How often each draw moves at least and at most, and the work that all the moves together may take.
-const ROUNDS: std::ops::RangeInclusive<usize> = 12..=200;
-const WORK: f64 = 6e9;
+/// The work of moves that nobody notices, and of those that nobody waits for; and how few and how many moves each may mean.
+const WORK: [f64; 2] = [5e8, 6e9];
+const LEAST: RangeInclusive<usize> = 1..=20;
+const MOST: RangeInclusive<usize> = 12..=200;
+/// The error, in standard deviations, that may be left of those that the weights have; what a latent may remember at most, that
+/// draws which were resampled together part; and where the weights tell nothing.
+const ERROR: f64 = 0.005;
+const MEMORY: f64 = 0.3;
+const FORGOTTEN: f64 = 0.1;
 /// The most Gaussians that a mixture gets by itself.
 const MODES_MAX: usize = 8;
 /// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
 const SETTLED: usize = 4;
 const SHORT: u64 = 200;
+/// How many steps a Gaussian's run has otherwise.
+const STEPS: u64 = 400;
 /// Models with at most so many latents get a mixture where one Gaussian is not enough.
 const SMALL: usize = 32;
 /// Draws that tell whether it is.
@@ -151,7 +172,7 @@ pub fn infer(
     }
     settled.sort_by(|a, b| b.place.elbo.total_cmp(&a.place.elbo));
     let from = settled.first().map_or(&found[0], |one| &one.place);
-    let best = settle(model, &gaussian, from, settings, 1000, observer)?;
+    let best = settle(model, &gaussian, from, settings, STEPS, observer)?;
     let all: Vec<usize> = (0..latents.len()).collect();
     let settled = settled.into_iter().skip(1).map(|one| one.place);
     let mut places = apart(std::iter::once(best.place.clone()).chain(settled), &all);
@@ -176,7 +197,7 @@ pub fn infer(
         method = Method::FullRank;
     }
     if method == Method::FullRank {
-        return finish(&best.near, &gaussian, best.fitted, method, settings);
+        return finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings);
     }
     let q = method.variational(latents)?;
     let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
@@ -184,8 +205,9 @@ pub fn infer(
         Method::Mixture(components_len) => (among(&places, components_len, settings.seed), 2000),
         _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
     };
-    let fitted = from_start(&near, &q, &start, settings, steps, observer)?;
-    finish(&near, &q, fitted, method, settings)
+    let mut way = Way::new(observer, 0.0);
+    let fitted = from_start(&near, &q, &start, settings, steps, &mut way)?;
+    finish(&near, &q, (fitted, way.has_settled()), method, settings)
 }
 
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
@@ -201,7 +223,7 @@ fn mixed(
     };
     let q = method.variational(near.latents())?;
     let mut chains = repeated(&near.whiten(ends), CHAINS);
-    moves(near, &mut chains, CHAIN_ROUNDS, settings.seed)?;
+    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), settings.seed)?;
     let starts: Vec<Start> = (0..TRIES)
         .map(|t| {
             let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX - 1, t);
@@ -218,8 +240,9 @@ fn mixed(
         start: StartSettings { tries: starts.len(), steps: 200, ..StartSettings::default() },
         ..FitSettings::default()
     };
-    let fitted = fit_from(near, &q, &fit_settings, &starts, observer)?;
-    finish(near, &q, fitted, method, settings)
+    let mut way = Way::new(observer, 0.0);
+    let fitted = fit_from(near, &q, &fit_settings, &starts, &mut way)?;
+    finish(near, &q, (fitted, way.has_settled()), method, settings)
 }
 
 /// Latents with a table of their own start with the chains' frequencies, in every component: a chain that happens to be at one
@@ -249,7 +272,7 @@ fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) 
 fn finish(
     near: &Whitened<dyn Model + '_>,
     q: &Variational,
-    fitted: Fitted,
+    (fitted, has_settled): (Fitted, Option<bool>),
     method: Method,
     settings: &InferSettings,
 ) -> Result<Inferred> {
@@ -263,7 +286,7 @@ fn finish(
     };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        moved = Some(moves(near, &mut u, rounds(near, settings), settings.seed)?);
+        moved = Some(moves(near, &mut u, &until(near, settings, &tail), settings.seed)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);
@@ -275,12 +298,19 @@ fn finish(
         }
     }
     let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
-    Ok(Inferred { z, moved, tail, bounds, method, parts, fitted })
+    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted })
 }
 
-/// How often draws are moved: more often where it costs little.
-fn rounds(model: &dyn Model, settings: &InferSettings) -> usize {
+/// How long draws are moved: until they have forgotten enough of where they were, and at most as often as the model's size allows.
+fn until(model: &dyn Model, settings: &InferSettings, tail: &Tail) -> Until {
+    if let Some(rounds) = settings.rounds {
+        return Until::rounds(rounds);
+    }
     // A Hamiltonian move takes some four gradients, each about three evaluations' worth.
     let each = 12.0 * model.work() as f64 * settings.draws.max(DRAWS) as f64;
-    settings.rounds.unwrap_or(((WORK / each) as usize).clamp(*ROUNDS.start(), *ROUNDS.end()))
+    let rounds = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
+    let rounds = rounds.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
+    // Weights that are worth W draws leave errors of 1/√W standard deviations, of which the moves leave what is remembered.
+    let memory = if tail.khat <= tail.limit { (ERROR * tail.ess.sqrt()).min(MEMORY) } else { FORGOTTEN };
+    Until { rounds, memory }
 }

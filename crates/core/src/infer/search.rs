@@ -168,7 +168,7 @@ fn distance(from: &Found, to: &[f64], continuous: &[usize]) -> f64 {
 fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]) -> Result<Batch> {
     let latents = model.latents();
     let mut z = Batch::zeros(latents.len(), ASCENTS);
-    let mut log_p = vec![f64::NAN; ASCENTS];
+    let (mut log_p, mut is_ordinary) = (vec![f64::NAN; ASCENTS], vec![true; ASCENTS]);
     for round in 0..SHRINKS {
         for (s, rng) in streams.iter_mut().enumerate().filter(|(s, _)| !log_p[*s].is_finite()) {
             // Wide in some ascents, narrow in others, and ever nearer to zero.
@@ -176,7 +176,7 @@ fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]) -> Result
             for i in 0..latents.len() {
                 let given = starts.given.as_ref().and_then(|given| given[i]);
                 let point = match &starts.points {
-                    Some(points) if s % 2 == 1 && round < points.draws_len() => {
+                    Some(points) if s % 2 == 1 && round * ASCENTS / 2 < points.draws_len() => {
                         Some(points.get(i, (s / 2 + round * ASCENTS / 2) % points.draws_len()))
                     }
                     _ => None,
@@ -196,22 +196,38 @@ fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]) -> Result
                 z.set(i, s, x);
             }
         }
+        model.is_ordinary(&z, &mut is_ordinary);
+        // What is expensive is most often hopeless too, where anything else is possible.
+        let is_choice = round < SHRINKS / 2 && is_ordinary.contains(&true);
+        if is_choice {
+            replace(&mut z, |s| !is_ordinary[s]);
+        }
         model.log_joint(&z, &mut log_p)?;
+        if is_choice {
+            let costly = log_p.iter_mut().zip(&is_ordinary).filter(|(_, is_ordinary)| !**is_ordinary);
+            costly.for_each(|(log_p, _)| *log_p = f64::NAN);
+        }
         if log_p.iter().all(|x| x.is_finite()) {
             return Ok(z);
         }
     }
-    let Some(alive) = log_p.iter().position(|x| x.is_finite()) else {
+    if !log_p.iter().any(|x| x.is_finite()) {
         let example = describe(model, &z, 0, log_p[0]);
         return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
-    };
-    for s in (0..ASCENTS).filter(|s| !log_p[*s].is_finite()) {
-        for i in 0..latents.len() {
-            let x = z.get(i, alive);
+    }
+    replace(&mut z, |s| !log_p[s].is_finite());
+    Ok(z)
+}
+
+/// Puts the first good start in the place of each bad one.
+fn replace(z: &mut Batch, is_bad: impl Fn(usize) -> bool) {
+    let Some(good) = (0..z.draws_len()).find(|s| !is_bad(*s)) else { return };
+    for s in (0..z.draws_len()).filter(|s| is_bad(*s)) {
+        for i in 0..z.columns_len() {
+            let x = z.get(i, good);
             z.set(i, s, x);
         }
     }
-    Ok(z)
 }
 
 /// Adam over the continuous latents of every ascent on its own.

@@ -4,23 +4,24 @@ use super::drawn::DRAW_STEP;
 use super::run::InferSettings;
 use super::search::Found;
 use super::units::Units;
+use super::way::Way;
 use super::whitened::Whitened;
 use crate::error::Result;
-use crate::fit::{Fit, FitSettings, Fitted, Observer, Progress, StartSettings};
+use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings};
 use crate::gradient::GradientSettings;
 use crate::model::Model;
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::random::{Stream, stream};
 use rand_distr::{Distribution, StandardNormal};
-use std::ops::ControlFlow;
 
-/// How often a Gaussian is fitted anew, and by how many nats its bound must be rising for that.
+/// How often a Gaussian is fitted anew while its bound is rising.
 const RUNS: usize = 16;
-const RISING: f64 = 0.5;
 /// Runs that may end no higher than the one before, by this many nats, before that is the end.
 const PATIENCE: usize = 2;
 const HIGHER: f64 = 0.1;
+/// The share of a Gaussian's steps that are all of one size: while they are, a bound that rises has still a way to go.
+const FLAT: f64 = 0.5;
 
 /// A Gaussian that no longer moves.
 pub(super) struct Settled<'a> {
@@ -29,6 +30,8 @@ pub(super) struct Settled<'a> {
     pub(super) fitted: Fitted,
     /// Where it is in the model's own units.
     pub(super) place: Found,
+    /// Whether its bound had settled.
+    pub(super) has_settled: Option<bool>,
 }
 
 /// Fits one Gaussian, and again in its own units for as long as it is still on its way: the units of the first guess may be too
@@ -45,50 +48,19 @@ pub(super) fn settle<'a>(
     let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
     let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
-        let mut way = Way { inner: observer, elbo: Vec::new() };
+        let mut way = Way::new(observer, FLAT);
         let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
         let (z, units) = near.compose(gaussian, &fitted.theta);
-        // Steps that shrink make a bound rise by themselves; a run got somewhere only if it ended higher than those before it.
+        // A run got somewhere only if it ended higher than those before it.
         idle = if way.last() > reached + HIGHER { 0 } else { idle + 1 };
         reached = reached.max(way.last());
-        if fitted.stopped || run == RUNS || !way.is_on_its_way() || idle == PATIENCE {
+        let has_settled = if idle == PATIENCE { Some(true) } else { way.has_settled() };
+        if fitted.stopped || run == RUNS || has_settled != Some(false) {
             let place = Found { z, units, elbo: way.last() };
-            return Ok(Settled { near, fitted, place });
+            return Ok(Settled { near, fitted, place, has_settled });
         }
         near = Whitened::new(model, z, units);
         run += 1;
-    }
-}
-
-/// Watches whether a bound is still rising.
-struct Way<'a> {
-    inner: &'a mut dyn Observer,
-    elbo: Vec<f64>,
-}
-
-impl Way<'_> {
-    /// The mean bound of one fifth of the way.
-    fn fifth(&self, number: usize) -> f64 {
-        let len = (self.elbo.len() / 5).max(1);
-        let part = self.elbo.iter().skip(number * len).take(len);
-        part.sum::<f64>() / len as f64
-    }
-
-    /// The bound at the end.
-    fn last(&self) -> f64 {
-        self.fifth(4)
-    }
-
-    /// Whether the bound of the last fifth is well above that of the second fifth.
-    fn is_on_its_way(&self) -> bool {
-        self.elbo.len() >= 5 && self.fifth(4) - self.fifth(1) > RISING
-    }
-}
-
-impl Observer for Way<'_> {
-    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
-        self.elbo.push(progress.estimate.elbo);
-        self.inner.observe(progress)
     }
 }
 
@@ -143,11 +115,13 @@ pub(super) fn from_start(
     steps: u64,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
+    let is_gaussian = q.prior().components_len() == 1;
+    let (draws, flat) = if is_gaussian { (32, FLAT) } else { (16, 0.0) };
     let settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(steps),
         step_size: 0.03,
+        flat,
         gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
         start: StartSettings::single(),
         ..FitSettings::default()

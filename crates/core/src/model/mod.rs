@@ -74,6 +74,11 @@ pub trait Model: Send + Sync {
     fn work(&self) -> usize {
         1000
     }
+
+    /// Which draws cost about as much as that, and not many times more: a search starts from these where it can.
+    fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
+        out.fill(true);
+    }
 }
 
 /// log p_i: the terms of the log joint that contain latent i (its Markov blanket's factors).

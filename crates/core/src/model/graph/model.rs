@@ -36,6 +36,9 @@ impl Pooled {
     }
 }
 
+/// Levels that are no great expense.
+const ORDINARY: usize = 3;
+
 /// The log joint with counts summed over the values of one level.
 #[derive(Debug)]
 pub(super) struct Level {
@@ -211,6 +214,17 @@ impl GraphModel {
         first: usize,
         then: impl Fn(&'a Level, &mut Workspace, [bool; TILE]) -> T,
     ) -> T {
+        self.evaluate_within(self.levels.len(), z, first, then)
+    }
+
+    /// The same with no more than so many levels.
+    fn evaluate_within<'a, T>(
+        &'a self,
+        levels_len: usize,
+        z: &Batch,
+        first: usize,
+        then: impl Fn(&'a Level, &mut Workspace, [bool; TILE]) -> T,
+    ) -> T {
         let mut number = 0;
         loop {
             let level = self.level(number);
@@ -219,7 +233,7 @@ impl GraphModel {
             tape.load(z, first, &mut workspace);
             tape.forward(&mut workspace);
             let short = short(tape, &workspace, level.eliminated.tails.len());
-            let is_last = number + 1 == self.levels.len() || !short.contains(&true);
+            let is_last = number + 1 == levels_len || !short.contains(&true);
             let result = is_last.then(|| then(level, &mut workspace, short));
             level.joint.give(workspace);
             if let Some(result) = result {
@@ -310,6 +324,14 @@ impl Model for GraphModel {
 
     fn gradient(&self) -> Option<&dyn Gradient> {
         Some(self)
+    }
+
+    fn is_ordinary(&self, z: &Batch, out: &mut [bool]) {
+        let levels_len = ORDINARY.min(self.levels.len());
+        let short = |first| self.evaluate_within(levels_len, z, first, |_, _, short| short);
+        Self::tiles(z, short, |first, short| {
+            out[first..].iter_mut().zip(short).for_each(|(out, short)| *out = !short);
+        });
     }
 
     fn work(&self) -> usize {

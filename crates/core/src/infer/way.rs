@@ -1,0 +1,85 @@
+//! The way of a bound during a fit: whether it has settled, or was still rising.
+//!
+//! Steps that shrink make a bound rise by themselves, since a θ that trembles less is a better one. Where a schedule has a flat
+//! part, the rise is looked for there; where it has none, at the end, where little is left to shrink.
+
+use crate::fit::{Observer, Phase, Progress};
+use std::ops::ControlFlow;
+
+/// A bound that rises by more nats than this over the parts that are compared, standard errors aside, had not settled.
+const RISE_FLAT: f64 = 0.5;
+const RISE_END: f64 = 0.1;
+/// Fewer steps than this in a part tell nothing.
+const PART_MIN: usize = 20;
+
+/// Watches the bound of the main phase.
+pub(super) struct Way<'a> {
+    inner: &'a mut dyn Observer,
+    flat: f64,
+    elbo: Vec<f64>,
+}
+
+impl<'a> Way<'a> {
+    /// Watches a fit whose step size is the same over this share of the steps.
+    pub(super) fn new(inner: &'a mut dyn Observer, flat: f64) -> Self {
+        Self { inner, flat, elbo: Vec::new() }
+    }
+
+    /// The mean bound over the last fifth of the way.
+    pub(super) fn last(&self) -> f64 {
+        moments(&self.elbo[self.elbo.len() - self.elbo.len().div_ceil(5)..]).0
+    }
+
+    /// Whether the bound had settled; nothing where there were too few steps to tell.
+    pub(super) fn has_settled(&self) -> Option<bool> {
+        let n = self.elbo.len();
+        // The second and the last quarter of the flat part, or the last two quarters of all.
+        let (end, apart, most) =
+            if self.flat > 0.0 { ((self.flat * n as f64) as usize, 2, RISE_FLAT) } else { (n, 1, RISE_END) };
+        let part = end / 4;
+        if part < PART_MIN {
+            return None;
+        }
+        let now = moments(&self.elbo[end - part..end]);
+        let before = moments(&self.elbo[end - (apart + 1) * part..end - apart * part]);
+        Some(now.0 - before.0 <= most + 3.0 * (now.1 + before.1).sqrt())
+    }
+}
+
+/// The mean, and the variance of the mean.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0) / n)
+}
+
+impl Observer for Way<'_> {
+    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
+        if progress.phase == Phase::Main {
+            self.elbo.push(progress.estimate.elbo);
+        }
+        self.inner.observe(progress)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fit::Quiet;
+
+    fn settled(flat: f64, elbo: impl Fn(f64) -> f64, steps: usize) -> Option<bool> {
+        let elbo = (0..steps).map(|i| elbo(i as f64 / steps as f64)).collect();
+        Way { inner: &mut Quiet, flat, elbo }.has_settled()
+    }
+
+    #[test]
+    fn a_rise_from_shrinking_steps_is_not_a_way_still_to_go() {
+        // Three nats of trembling, gone with the step size in the second half.
+        let trembling = |t: f64| if t < 0.5 { -3.0 } else { -6.0 * (1.0 - t) };
+        assert_eq!(settled(0.5, trembling, 400), Some(true));
+        assert_eq!(settled(0.0, trembling, 400), Some(false));
+        assert_eq!(settled(0.5, |t| 10.0 * t, 400), Some(false));
+        assert_eq!(settled(0.0, |t| if t < 0.4 { -100.0 } else { 0.0 }, 400), Some(true));
+        assert_eq!(settled(0.5, |t| 10.0 * t, 100), None);
+    }
+}
