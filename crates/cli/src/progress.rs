@@ -106,4 +106,11 @@ impl Observer for Bar {
         }
         if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+
+    fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
+        self.bar.set_length(of as u64);
+        self.bar.set_position(done as u64);
+        self.bar.set_message(work);
+        if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
 }

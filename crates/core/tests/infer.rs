@@ -115,8 +115,8 @@ fn moves_lead_to_the_posterior() {
     for s in 0..4000 {
         u.set(0, s, -2.0 + 0.001 * s as f64);
     }
-    let moved = moves(&near, &mut u, &Until::rounds(60), 3).unwrap();
-    assert!((moved.accepted - 0.8).abs() < 0.1, "{moved:?}");
+    let moved = moves(&near, &mut u, &Until::rounds(60), 3, &mut Quiet).unwrap();
+    assert!((moved.accepted.unwrap() - 0.8).abs() < 0.1, "{moved:?}");
     let mut z = Batch::zeros(1, 4000);
     near.restore(&u, &mut z);
     let rate: Vec<f64> = z.column(0).iter().map(|z| z.exp()).collect();
@@ -155,7 +155,7 @@ fn an_impossible_model_says_so() {
     let model = g.build().unwrap().model().unwrap();
     let error = infer(&model, &Starts::of(&model, 1).unwrap(), &settings(Method::Auto), &mut Quiet).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
-    assert!(search(&model, &Starts::default(), 1).is_err());
+    assert!(search(&model, &Starts::default(), 1, &mut Quiet).is_err());
 }
 
 #[test]
@@ -172,4 +172,28 @@ fn corrections_can_be_left_out() {
         assert!(found.moved.is_none());
         assert_eq!(found.z.draws_len(), 4000);
     }
+}
+
+/// Moving ends once the draws have forgotten where they were, and no sooner.
+#[test]
+fn draws_move_until_they_have_forgotten() {
+    let model = rates();
+    let near = Whitened::new(&model, vec![1.0], Units::Full(vec![0.2]));
+    let start = |s: usize| -2.0 + 0.004 * s as f64;
+    let moved = |until: &Until| {
+        let mut u = Batch::zeros(1, 1000);
+        (0..1000).for_each(|s| u.set(0, s, start(s)));
+        let moved = moves(&near, &mut u, until, 3, &mut Quiet).unwrap();
+        let (x, y): (Vec<f64>, Vec<f64>) = (0..1000).map(|s| (start(s), u.get(0, s))).unzip();
+        let ((mean_x, sd_x), (mean_y, sd_y)) = (moments(&x), moments(&y));
+        let covariance = x.iter().zip(&y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / 1000.0;
+        assert!((moved.memory - (covariance / (sd_x * sd_y)).abs()).abs() < 2e-3, "{moved:?}");
+        moved
+    };
+    let once = moved(&Until::rounds(1));
+    let forgotten = moved(&Until { rounds: [1, 60], memory: 0.05 });
+    assert_eq!(once.rounds, 1);
+    assert!(forgotten.memory <= 0.05 && forgotten.rounds < 60, "{forgotten:?}");
+    let never = moved(&Until { rounds: [1, 5], memory: -1.0 });
+    assert_eq!(never.rounds, 5);
 }

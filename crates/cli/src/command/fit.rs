@@ -7,11 +7,16 @@ use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use clap::{Args, ValueEnum};
 use hyperprior::Model;
-use hyperprior::infer::{Correct, InferSettings, Method, MethodError, OVERSAMPLED};
+use hyperprior::infer::{
+    Correct, InferSettings, LikelihoodPart, Method, MethodError, OVERSAMPLED, PartError, Parts, PriorPart,
+    RecursivePart,
+};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Task};
+use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Instant;
 
 /// Fit a model in BUGS to its data.
@@ -24,6 +29,7 @@ Examples:
   hyperprior fit examples/coal/model.bug --data examples/coal/data.json
   hyperprior fit rats.bug --data rats.R --monitor mu.b,b[1:3] --draws 10000
   hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
+  hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run
   hyperprior fit model.bug --data data.json --json > summary.json
   hyperprior fit model.bug                        without data: draws from the prior")]
@@ -33,6 +39,18 @@ pub struct Fit {
     /// The approximation: auto, mean-field, full-rank, mixture:K, flow:L, copula:R or hvm
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = method)]
     method: Method,
+    /// Its factors of discrete latents: usual, binomial or negative-binomial; the method's, where it is not given
+    #[arg(long, value_name = "PART")]
+    likelihood: Option<LikelihoodPart>,
+    /// Its prior over their parameters: diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L
+    #[arg(long, value_name = "PART", value_parser = prior)]
+    prior: Option<PriorPart>,
+    /// Its recursive approximation: prior, factorised, inverse-flow:L, laplace or ep
+    #[arg(long, value_name = "PART", value_parser = recursive)]
+    recursive: Option<RecursivePart>,
+    /// What is climbed: hierarchical, or importance:J with J draws of the recursive approximation
+    #[arg(long, default_value_t, value_name = "BOUND")]
+    bound: BoundChoice,
     /// What brings the approximation's draws nearer to the posterior
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: Correction,
@@ -87,12 +105,63 @@ fn draws(text: &str) -> Result<u32, String> {
     }
 }
 
+/// The bound that is climbed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct BoundChoice {
+    /// Draws of r; none for the hierarchical bound.
+    importance: usize,
+}
+
+impl fmt::Display for BoundChoice {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.importance {
+            0 => f.write_str("hierarchical"),
+            draws => write!(f, "importance:{draws}"),
+        }
+    }
+}
+
+impl FromStr for BoundChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_prefix("importance:").and_then(|number| number.parse().ok());
+        match (text, number) {
+            ("hierarchical", _) => Ok(Self::default()),
+            (_, Some(importance @ 1..=SIZE_MAX)) => Ok(Self { importance }),
+            _ => Err(format!("use hierarchical, or importance:J with J from 1 to {SIZE_MAX}")),
+        }
+    }
+}
+
+fn prior(text: &str) -> Result<PriorPart, String> {
+    let part: PriorPart = text.parse().map_err(|error: PartError| error.to_string())?;
+    match part {
+        PriorPart::LowRank(size)
+        | PriorPart::Mixture(size)
+        | PriorPart::Copula(size)
+        | PriorPart::Planar(size)
+        | PriorPart::Spline(size) => within(size).map(|()| part),
+        PriorPart::Diagonal | PriorPart::Gaussian => Ok(part),
+    }
+}
+
+fn recursive(text: &str) -> Result<RecursivePart, String> {
+    let part: RecursivePart = text.parse().map_err(|error: PartError| error.to_string())?;
+    match part {
+        RecursivePart::InverseFlow(size) => within(size).map(|()| part),
+        part => Ok(part),
+    }
+}
+
+fn within(size: usize) -> Result<(), String> {
+    if size <= SIZE_MAX { Ok(()) } else { Err(format!("the number after the colon is at most {SIZE_MAX}")) }
+}
+
 fn method(text: &str) -> Result<Method, String> {
     let method: Method = text.parse().map_err(|error: MethodError| error.to_string())?;
     match method {
-        Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) if size > SIZE_MAX => {
-            Err(format!("the number after the colon is at most {SIZE_MAX}"))
-        }
+        Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => within(size).map(|()| method),
         method => Ok(method),
     }
 }
@@ -174,6 +243,8 @@ impl Fit {
         };
         InferSettings {
             method: self.method,
+            parts: Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive },
+            importance: self.bound.importance,
             seed: self.seed,
             draws: self.draws as usize,
             steps: self.steps,

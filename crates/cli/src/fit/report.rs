@@ -137,11 +137,11 @@ fn plan(told: &Told) -> Lines {
     };
     lines.push(("gradient", told.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
     let correction = match (told.settings.correct, &inferred.moved) {
-        (Correct::Moves, Some(moved)) => format!(
-            "resampled by weight, then {} moves each, of which {:.0} % were accepted",
-            moved.rounds,
-            100.0 * moved.accepted
-        ),
+        (Correct::Moves, Some(moved)) => {
+            let accepted = moved.accepted.map(|share| format!(", of which {:.0} % were accepted", 100.0 * share));
+            let plural = if moved.rounds == 1 { "" } else { "s" };
+            format!("resampled by weight, then {} move{plural} each{}", moved.rounds, accepted.unwrap_or_default())
+        }
         (Correct::Nothing, _) => "the approximation's own".to_owned(),
         _ => "resampled by weight".to_owned(),
     };

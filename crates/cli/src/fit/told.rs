@@ -80,12 +80,18 @@ impl<'a> Told<'a> {
 
     /// Whether the fit was stopped before its end.
     pub fn is_stopped(&self) -> bool {
-        self.inferred().is_some_and(|inferred| inferred.fitted.stopped)
+        self.inferred().is_some_and(|inferred| inferred.fitted.stopped || self.moves_are_stopped())
+    }
+
+    /// Whether the moves of the draws were.
+    fn moves_are_stopped(&self) -> bool {
+        self.inferred().and_then(|inferred| inferred.moved).is_some_and(|moved| moved.stopped)
     }
 
     /// Whether the bound had settled.
     pub fn is_converged(&self) -> bool {
-        !self.is_stopped() && self.inferred().and_then(|inferred| inferred.has_settled) != Some(false)
+        !self.inferred().is_some_and(|inferred| inferred.fitted.stopped)
+            && self.inferred().and_then(|inferred| inferred.has_settled) != Some(false)
     }
 
     /// What may be believed.
@@ -98,7 +104,10 @@ impl<'a> Told<'a> {
         let mut doubts = Vec::new();
         let Some(inferred) = self.inferred() else { return doubts };
         let (step, steps) = self.watch.step;
-        if self.is_stopped() {
+        if self.is_stopped() && !inferred.fitted.stopped {
+            let reason = "the moves of the draws were stopped before they had forgotten where they were";
+            doubts.push((Verdict::MeansOnly, reason.to_owned()));
+        } else if self.is_stopped() {
             let reason = "the draws are of the approximation as it stood then";
             doubts.push((Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}")));
         } else if !self.is_converged() {

@@ -49,8 +49,12 @@ impl Observer for Watch {
         }
         let flow = self.bar.observe(progress);
         if progress.phase == Phase::Main && (progress.step == progress.steps || flow.is_break()) {
-            self.bar.say("moves and draws");
+            self.bar.say("draws");
         }
         flow
+    }
+
+    fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
+        self.bar.advance(work, done, of)
     }
 }

@@ -34,6 +34,13 @@ pub struct Progress {
 pub trait Observer {
     /// Called after each step.
     fn observe(&mut self, progress: &Progress) -> ControlFlow<()>;
+
+    /// Called now and then during work that is not steps: a search, the moves of draws. Work that is stopped ends early with what
+    /// it has.
+    fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
+        let _ = (work, done, of);
+        ControlFlow::Continue(())
+    }
 }
 
 /// Watches nothing.

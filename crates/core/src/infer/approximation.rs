@@ -1,12 +1,12 @@
 //! Which approximation: the methods by name, and the variational model that each is for a model's latents.
 
+use super::parts::{LikelihoodPart, Parts, PriorPart, RecursivePart, numbered};
 use crate::error::{Error, Result};
 use crate::likelihood::{Factor, Likelihood, MeanField};
 use crate::model::{Latents, Support};
-use crate::prior::{Bend, Copula, CouplingFlow, Covariance, Gaussian, Mixture, Prior, SinhArcsinh};
-use crate::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use crate::prior::Covariance;
 use crate::variational::Variational;
-use hyperprior_math::family::{Bernoulli, Binomial, Categorical, Family, Normal, Poisson};
+use hyperprior_math::family::{Bernoulli, Binomial, Categorical, Family, NegativeBinomial, Normal, Poisson};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -61,25 +61,15 @@ impl FromStr for Method {
     type Err = MethodError;
 
     fn from_str(text: &str) -> std::result::Result<Self, MethodError> {
-        let (name, number) = match text.split_once(':') {
-            Some((name, number)) => (name, Some(number)),
-            None => (text, None),
-        };
-        let bad = || MethodError(text.to_owned());
-        let count = |usual: usize| match number {
-            None => Ok(usual),
-            Some(number) => number.parse().ok().filter(|n| *n > 0).ok_or_else(bad),
-        };
-        let plain = |method| if number.is_none() { Ok(method) } else { Err(bad()) };
-        match name {
-            "auto" => plain(Self::Auto),
-            "mean-field" => plain(Self::MeanField),
-            "full-rank" => plain(Self::FullRank),
-            "hvm" => plain(Self::Hvm),
-            "mixture" => Ok(Self::Mixture(count(4)?)),
-            "flow" => Ok(Self::Flow(count(6)?)),
-            "copula" => Ok(Self::Copula(count(4)?)),
-            _ => Err(bad()),
+        match numbered(text) {
+            Some(("auto", None)) => Ok(Self::Auto),
+            Some(("mean-field", None)) => Ok(Self::MeanField),
+            Some(("full-rank", None)) => Ok(Self::FullRank),
+            Some(("hvm", None)) => Ok(Self::Hvm),
+            Some(("mixture", size)) => Ok(Self::Mixture(size.unwrap_or(4))),
+            Some(("flow", size)) => Ok(Self::Flow(size.unwrap_or(6))),
+            Some(("copula", size)) => Ok(Self::Copula(size.unwrap_or(4))),
+            _ => Err(MethodError(text.to_owned())),
         }
     }
 }
@@ -100,16 +90,13 @@ impl TryFrom<String> for Method {
 
 /// Longer ranges than this get a binomial factor, shorter ones a free distribution.
 const TABLE_MAX: f64 = 512.0;
-/// Bins of a flow's splines; and below, the hidden numbers of its networks.
-const BINS: usize = 8;
-const HIDDEN: usize = 16;
 
 /// More parameters than this get independent Gaussians: in the posterior's own units little dependence is left.
 const FULL_MAX: usize = 300;
 /// More parameters than this get a learned r.
 const LAPLACE_MAX: usize = 16;
 
-fn covariance(lambda_len: usize) -> Covariance {
+pub(super) fn covariance(lambda_len: usize) -> Covariance {
     if lambda_len <= FULL_MAX { Covariance::Full } else { Covariance::Diagonal }
 }
 
@@ -122,16 +109,18 @@ fn hvm_components(lambda_len: usize) -> usize {
 }
 
 /// The factor of a discrete latent.
-fn discrete(support: Support) -> Result<Box<dyn Family>> {
+fn discrete(support: Support, part: LikelihoodPart) -> Result<Box<dyn Family>> {
     let bad = |reason: String| Error::BadPart { part: "the mean-field likelihood".to_owned(), reason };
+    let is_table = |upper: f64| upper < TABLE_MAX && part != LikelihoodPart::Binomial;
     Ok(match support {
         Support::BINARY => Box::new(Bernoulli),
-        Support::Integers { lower: 0.0, upper } if upper < TABLE_MAX => {
+        Support::Integers { lower: 0.0, upper } if is_table(upper) => {
             Box::new(Categorical::new(upper as usize + 1).map_err(|e| bad(e.to_string()))?)
         }
         Support::Integers { lower: 0.0, upper } => {
             Box::new(Binomial::new(upper as u64).map_err(|e| bad(e.to_string()))?)
         }
+        Support::Counts if part == LikelihoodPart::NegativeBinomial => Box::new(NegativeBinomial),
         Support::Counts => Box::new(Poisson),
         other => return Err(bad(format!("no factor covers the support {other:?}"))),
     })
@@ -139,9 +128,9 @@ fn discrete(support: Support) -> Result<Box<dyn Family>> {
 
 /// q(z | λ) for a model's latents: a family for each discrete one, a point mass for each continuous one, or a normal where
 /// `alone`, so that mean-field needs no prior.
-fn likelihood(latents: &Latents, alone: bool) -> Result<MeanField> {
+fn likelihood(latents: &Latents, alone: bool, part: LikelihoodPart) -> Result<MeanField> {
     let factor = |i: usize| match latents.support(i) {
-        support if support.is_discrete() => Ok(Factor::Family(discrete(support)?)),
+        support if support.is_discrete() => Ok(Factor::Family(discrete(support, part)?)),
         Support::Real if alone => Ok(Factor::Family(Box::new(Normal) as Box<dyn Family>)),
         support => Factor::for_support(support),
     };
@@ -154,33 +143,44 @@ impl Method {
     /// # Errors
     /// [`Error::EmptyModel`], [`Error::BadPart`] or [`Error::Mismatch`] where it cannot be.
     pub fn variational(self, latents: &Latents) -> Result<Variational> {
+        self.variational_with(latents, &Parts::default())
+    }
+
+    /// The same with some parts chosen.
+    ///
+    /// # Errors
+    /// What [`variational`](Self::variational) says, and where the parts do not go together.
+    pub fn variational_with(self, latents: &Latents, parts: &Parts) -> Result<Variational> {
         if latents.is_empty() {
             return Err(Error::EmptyModel);
         }
+        let factors = parts.likelihood.unwrap_or(LikelihoodPart::Usual);
         let has_discrete = (0..latents.len()).any(|i| latents.support(i).is_discrete());
-        if self == Self::MeanField && has_discrete {
-            return Ok(Variational::mean_field(likelihood(latents, true)?));
+        if self == Self::MeanField && has_discrete && parts.prior.is_none() {
+            return Ok(Variational::mean_field(likelihood(latents, true, factors)?));
         }
-        let likelihood = likelihood(latents, false)?;
+        let likelihood = likelihood(latents, false, factors)?;
         let n = likelihood.lambda_len();
-        let prior: Box<dyn Prior> = match self {
-            Self::Mixture(k) => Box::new(Mixture::new(n, k, covariance(n))?),
-            Self::Hvm => Box::new(Mixture::new(n, hvm_components(n), covariance(n))?),
-            Self::Flow(layers) => Box::new(CouplingFlow::new(n, layers, HIDDEN, Bend::Spline { bins: BINS })?),
-            Self::Copula(rank) => Box::new(Copula::of(SinhArcsinh, n, rank.min(n))?),
-            Self::MeanField => Box::new(Gaussian::new(n, Covariance::Diagonal)?),
-            _ => Box::new(Gaussian::new(n, covariance(n))?),
-        };
-        let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
+        let prior = parts.prior.unwrap_or(match self {
+            Self::Mixture(components) => PriorPart::Mixture(components),
+            Self::Hvm => PriorPart::Mixture(hvm_components(n)),
+            Self::Flow(layers) => PriorPart::Spline(layers),
+            Self::Copula(rank) => PriorPart::Copula(rank),
+            Self::MeanField => PriorPart::Diagonal,
+            Self::Auto | Self::FullRank => PriorPart::Gaussian,
+        });
+        let prior = prior.build(n)?;
         // Mode and curvature are exact enough where a latent has one parameter and there are few; else r is learned.
-        let is_small = n <= LAPLACE_MAX && discrete.iter().all(|i| likelihood.lambda_range(*i).len() == 1);
-        let recursive: Box<dyn Recursive> = if discrete.is_empty() {
-            Box::new(SameAsPrior)
-        } else if is_small && prior.gaussians().is_some() {
-            Box::new(MixtureGaussian::new(&likelihood, &*prior, GaussianFit::Laplace, Space::Noise)?)
-        } else {
-            Box::new(InverseFlow::factorised(&likelihood, prior.components_len(), Space::Noise))
+        let mut discrete = (0..latents.len()).filter(|i| latents.support(*i).is_discrete());
+        let is_small = n <= LAPLACE_MAX && discrete.all(|i| likelihood.lambda_range(i).len() == 1);
+        let recursive = match parts.recursive {
+            // Where λ is z, r has nothing to guess.
+            _ if !has_discrete => RecursivePart::Prior,
+            Some(part) => part,
+            None if is_small && prior.gaussians().is_some() => RecursivePart::Laplace,
+            None => RecursivePart::Factorised,
         };
+        let recursive = recursive.build(&likelihood, &*prior)?;
         Variational::from_parts(Arc::new(likelihood), prior, recursive)
     }
 }

@@ -3,6 +3,7 @@
 mod approximation;
 mod drawn;
 mod moves;
+mod parts;
 mod run;
 mod search;
 mod settle;
@@ -13,6 +14,7 @@ mod whitened;
 
 pub use approximation::{Method, MethodError};
 pub use moves::{Moved, Until, moves};
+pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
 pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};
 pub use search::{Found, Searched, Starts, search};
 pub use smooth::{Tail, smooth};

@@ -8,6 +8,7 @@
 
 use super::whitened::Whitened;
 use crate::error::Result;
+use crate::fit::Observer;
 use crate::model::{Conditionals, Model, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, stream};
@@ -51,13 +52,15 @@ impl Until {
 pub struct Moved {
     /// How many times every draw moved.
     pub rounds: usize,
-    /// The mean share of Hamiltonian moves that were accepted.
-    pub accepted: f64,
+    /// The mean share of Hamiltonian moves that were accepted in the last round; none where no latent is continuous.
+    pub accepted: Option<f64>,
     /// The step size at the end.
     pub step: f64,
     /// The largest correlation, over the draws, of a latent with itself before the first move: what is left of an error that
     /// the draws had then.
     pub memory: f64,
+    /// Whether somebody stopped them.
+    pub stopped: bool,
 }
 
 /// A block of draws and what moving them needs.
@@ -77,7 +80,13 @@ struct Block {
 ///
 /// # Errors
 /// What the model returns.
-pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, until: &Until, seed: u64) -> Result<Moved> {
+pub fn moves<M: Model + ?Sized>(
+    near: &Whitened<M>,
+    u: &mut Batch,
+    until: &Until,
+    seed: u64,
+    observer: &mut dyn Observer,
+) -> Result<Moved> {
     let latents = near.latents();
     let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
     let discrete: Vec<usize> = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
@@ -102,18 +111,22 @@ pub fn moves<M: Model + ?Sized>(near: &Whitened<M>, u: &mut Batch, until: &Until
         })
         .collect();
     let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
-    let mut moved = Moved { rounds: 0, accepted: 0.0, step, memory: 1.0 };
+    let mut moved = Moved { rounds: 0, accepted: None, step, memory: 1.0, stopped: false };
     let [least, most] = until.rounds;
-    while moved.rounds < least || (moved.rounds < most && moved.memory > until.memory) {
+    while !moved.stopped && (moved.rounds < least || (moved.rounds < most && moved.memory > until.memory)) {
         blocks
             .par_iter_mut()
             .map(|block| block.round(near, &continuous, &discrete, moved.step))
             .collect::<Result<Vec<()>>>()?;
         // The same for all draws and from all draws, so that it does not depend on which moved first.
-        moved.accepted = blocks.iter().map(|b| b.accepted).sum::<f64>() / u.draws_len() as f64;
-        moved.step = (moved.step * (0.5 * (moved.accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+        if !continuous.is_empty() {
+            let accepted = blocks.iter().map(|b| b.accepted).sum::<f64>() / u.draws_len() as f64;
+            moved.step = (moved.step * (0.5 * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+            moved.accepted = Some(accepted);
+        }
         moved.rounds += 1;
         moved.memory = memory(&blocks, latents.len());
+        moved.stopped = observer.advance("moves", moved.rounds, most).is_break();
     }
     for (b, block) in blocks.into_iter().enumerate() {
         for i in 0..block.u.columns_len() {

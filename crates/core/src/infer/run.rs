@@ -4,8 +4,9 @@
 use super::approximation::Method;
 use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
 use super::moves::{Moved, Until, moves};
+use super::parts::Parts;
 use super::search::{Searched, Starts, WORSE, apart, search};
-use super::settle::{among, from_start, settle};
+use super::settle::{FLAT, among, from_start, settle};
 use super::smooth::{Tail, smooth};
 use super::way::Way;
 use super::whitened::Whitened;
@@ -28,6 +29,10 @@ use std::ops::RangeInclusive;
 pub struct InferSettings {
     /// Which approximation.
     pub method: Method,
+    /// Parts of it that are chosen one by one.
+    pub parts: Parts,
+    /// Draws of r that tighten the bound while it is climbed; none for the hierarchical bound.
+    pub importance: usize,
     /// The seed: same seed, same numbers, at any number of threads.
     pub seed: u64,
     /// How many draws of the posterior.
@@ -55,7 +60,16 @@ pub enum Correct {
 
 impl Default for InferSettings {
     fn default() -> Self {
-        Self { method: Method::Auto, seed: 1, draws: DRAWS, steps: None, correct: Correct::default(), rounds: None }
+        Self {
+            method: Method::Auto,
+            parts: Parts::default(),
+            importance: 0,
+            seed: 1,
+            draws: DRAWS,
+            steps: None,
+            correct: Correct::default(),
+            rounds: None,
+        }
     }
 }
 
@@ -156,7 +170,7 @@ pub fn infer(
     if latents.is_empty() {
         return Err(Error::EmptyModel);
     }
-    let Searched { found, ends } = search(model, starts, settings.seed)?;
+    let Searched { found, ends } = search(model, starts, settings.seed, observer)?;
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &found[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
@@ -183,7 +197,8 @@ pub fn infer(
         other => other,
     };
     let is_small = latents.len() <= SMALL && model.work() <= HEAVY;
-    if settings.method == Method::Auto && method == Method::FullRank && is_small && !best.fitted.stopped {
+    let is_free = settings.parts.prior.is_none();
+    if is_free && settings.method == Method::Auto && method == Method::FullRank && is_small && !best.fitted.stopped {
         let mut log_weights = draw(&best.near, &gaussian, &best.fitted, WEIGHED, settings.seed)?.1;
         let tail = smooth(&mut log_weights);
         if tail.khat > tail.limit {
@@ -196,18 +211,18 @@ pub fn infer(
     if best.fitted.stopped {
         method = Method::FullRank;
     }
-    if method == Method::FullRank {
-        return finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings);
+    if method == Method::FullRank && is_free {
+        return finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings, observer);
     }
-    let q = method.variational(latents)?;
+    let q = method.variational_with(latents, &settings.parts)?;
     let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
-    let (start, steps) = match method {
-        Method::Mixture(components_len) => (among(&places, components_len, settings.seed), 2000),
+    let (start, steps) = match q.prior().components_len() {
+        2.. => (among(&places, q.prior().components_len(), settings.seed), 2000),
         _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
     };
-    let mut way = Way::new(observer, 0.0);
+    let mut way = Way::new(observer, FLAT);
     let fitted = from_start(&near, &q, &start, settings, steps, &mut way)?;
-    finish(&near, &q, (fitted, way.has_settled()), method, settings)
+    finish(&near, &q, (fitted, way.has_settled()), method, settings, observer)
 }
 
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
@@ -221,9 +236,9 @@ fn mixed(
         Method::Auto => Method::Hvm,
         other => other,
     };
-    let q = method.variational(near.latents())?;
+    let q = method.variational_with(near.latents(), &settings.parts)?;
     let mut chains = repeated(&near.whiten(ends), CHAINS);
-    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), settings.seed)?;
+    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), settings.seed, observer)?;
     let starts: Vec<Start> = (0..TRIES)
         .map(|t| {
             let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX - 1, t);
@@ -236,13 +251,14 @@ fn mixed(
     let fit_settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(1500),
-        gradient: GradientSettings { draws, ..GradientSettings::default() },
+        flat: FLAT,
+        gradient: GradientSettings { draws, importance: settings.importance, ..GradientSettings::default() },
         start: StartSettings { tries: starts.len(), steps: 200, ..StartSettings::default() },
         ..FitSettings::default()
     };
-    let mut way = Way::new(observer, 0.0);
+    let mut way = Way::new(observer, FLAT);
     let fitted = fit_from(near, &q, &fit_settings, &starts, &mut way)?;
-    finish(near, &q, (fitted, way.has_settled()), method, settings)
+    finish(near, &q, (fitted, way.has_settled()), method, settings, observer)
 }
 
 /// Latents with a table of their own start with the chains' frequencies, in every component: a chain that happens to be at one
@@ -275,6 +291,7 @@ fn finish(
     (fitted, has_settled): (Fitted, Option<bool>),
     method: Method,
     settings: &InferSettings,
+    observer: &mut dyn Observer,
 ) -> Result<Inferred> {
     let bounds = fitted.bounds(near, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
     // The shares of far-apart modes come from the weights alone, so that there are more draws to weigh than to keep.
@@ -286,7 +303,7 @@ fn finish(
     };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        moved = Some(moves(near, &mut u, &until(near, settings, &tail), settings.seed)?);
+        moved = Some(moves(near, &mut u, &until(near, settings, &tail), settings.seed, observer)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);

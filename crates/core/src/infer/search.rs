@@ -7,6 +7,7 @@
 use super::moves::sweep;
 use super::units::Units;
 use crate::error::{Error, Result};
+use crate::fit::Observer;
 use crate::model::graph::GraphModel;
 use crate::model::{Gradient, Model, Support, describe};
 use hyperprior_math::batch::Batch;
@@ -86,7 +87,7 @@ impl Starts {
 ///
 /// # Errors
 /// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
-pub fn search(model: &dyn Model, starts: &Starts, seed: u64) -> Result<Searched> {
+pub fn search(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observer) -> Result<Searched> {
     let Some(gradient) = model.gradient() else {
         return Err(Error::Model("a search needs the model's gradient".to_owned()));
     };
@@ -107,6 +108,7 @@ pub fn search(model: &dyn Model, starts: &Starts, seed: u64) -> Result<Searched>
         ascent.step(&mut z, &log_p, &d_z, size);
         if (step + 1) % (STEPS / STOPS) == 0 {
             stops.push(z.clone());
+            let _ = observer.advance("search", step + 1, STEPS);
         }
     }
     model.log_joint(&z, &mut log_p)?;

@@ -20,8 +20,8 @@ const RUNS: usize = 16;
 /// Runs that may end no higher than the one before, by this many nats, before that is the end.
 const PATIENCE: usize = 2;
 const HIGHER: f64 = 0.1;
-/// The share of a Gaussian's steps that are all of one size: while they are, a bound that rises has still a way to go.
-const FLAT: f64 = 0.5;
+/// The share of a fit's steps that are all of one size: while they are, a bound that rises has still a way to go.
+pub(super) const FLAT: f64 = 0.5;
 
 /// A Gaussian that no longer moves.
 pub(super) struct Settled<'a> {
@@ -115,13 +115,12 @@ pub(super) fn from_start(
     steps: u64,
     observer: &mut dyn Observer,
 ) -> Result<Fitted> {
-    let is_gaussian = q.prior().components_len() == 1;
-    let (draws, flat) = if is_gaussian { (32, FLAT) } else { (16, 0.0) };
+    let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
     let settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(steps),
         step_size: 0.03,
-        flat,
+        flat: FLAT,
         gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
         start: StartSettings::single(),
         ..FitSettings::default()

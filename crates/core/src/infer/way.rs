@@ -1,15 +1,14 @@
 //! The way of a bound during a fit: whether it has settled, or was still rising.
 //!
-//! Steps that shrink make a bound rise by themselves, since a θ that trembles less is a better one. Where a schedule has a flat
-//! part, the rise is looked for there; where it has none, at the end, where little is left to shrink.
+//! Steps that shrink make a bound rise by themselves, since a θ that trembles less is a better one. So the rise is looked for
+//! while they are of one size: from the second quarter of that part to its last.
 
 use crate::fit::{Observer, Phase, Progress};
 use std::ops::ControlFlow;
 
-/// A bound that rises by more nats than this over the parts that are compared, standard errors aside, had not settled.
-const RISE_FLAT: f64 = 0.5;
-const RISE_END: f64 = 0.1;
-/// Fewer steps than this in a part tell nothing.
+/// A bound that rises by more nats than this, standard errors aside, had not settled.
+const RISE_MAX: f64 = 0.5;
+/// Fewer steps than this in a quarter tell nothing.
 const PART_MIN: usize = 20;
 
 /// Watches the bound of the main phase.
@@ -32,17 +31,13 @@ impl<'a> Way<'a> {
 
     /// Whether the bound had settled; nothing where there were too few steps to tell.
     pub(super) fn has_settled(&self) -> Option<bool> {
-        let n = self.elbo.len();
-        // The second and the last quarter of the flat part, or the last two quarters of all.
-        let (end, apart, most) =
-            if self.flat > 0.0 { ((self.flat * n as f64) as usize, 2, RISE_FLAT) } else { (n, 1, RISE_END) };
+        let end = (self.flat * self.elbo.len() as f64) as usize;
         let part = end / 4;
         if part < PART_MIN {
             return None;
         }
-        let now = moments(&self.elbo[end - part..end]);
-        let before = moments(&self.elbo[end - (apart + 1) * part..end - apart * part]);
-        Some(now.0 - before.0 <= most + 3.0 * (now.1 + before.1).sqrt())
+        let (before, now) = (moments(&self.elbo[part..2 * part]), moments(&self.elbo[end - part..end]));
+        Some(now.0 - before.0 <= RISE_MAX + 3.0 * (now.1 + before.1).sqrt())
     }
 }
 
@@ -60,6 +55,10 @@ impl Observer for Way<'_> {
         }
         self.inner.observe(progress)
     }
+
+    fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
+        self.inner.advance(work, done, of)
+    }
 }
 
 #[cfg(test)]
@@ -67,19 +66,17 @@ mod tests {
     use super::*;
     use crate::fit::Quiet;
 
-    fn settled(flat: f64, elbo: impl Fn(f64) -> f64, steps: usize) -> Option<bool> {
+    fn settled(elbo: impl Fn(f64) -> f64, steps: usize) -> Option<bool> {
         let elbo = (0..steps).map(|i| elbo(i as f64 / steps as f64)).collect();
-        Way { inner: &mut Quiet, flat, elbo }.has_settled()
+        Way { inner: &mut Quiet, flat: 0.5, elbo }.has_settled()
     }
 
     #[test]
     fn a_rise_from_shrinking_steps_is_not_a_way_still_to_go() {
         // Three nats of trembling, gone with the step size in the second half.
         let trembling = |t: f64| if t < 0.5 { -3.0 } else { -6.0 * (1.0 - t) };
-        assert_eq!(settled(0.5, trembling, 400), Some(true));
-        assert_eq!(settled(0.0, trembling, 400), Some(false));
-        assert_eq!(settled(0.5, |t| 10.0 * t, 400), Some(false));
-        assert_eq!(settled(0.0, |t| if t < 0.4 { -100.0 } else { 0.0 }, 400), Some(true));
-        assert_eq!(settled(0.5, |t| 10.0 * t, 100), None);
+        assert_eq!(settled(trembling, 400), Some(true));
+        assert_eq!(settled(|t| 10.0 * t, 400), Some(false));
+        assert_eq!(settled(|t| 10.0 * t, 100), None);
     }
 }
