@@ -1,0 +1,32 @@
+//! Turns the chapters of the Bible, one on each line, into the corpus that is built in; `data/kjv.sh` runs it.
+
+use hyperprior_def::corpus::{ReadSettings, StopWords, TextSettings, read};
+use std::error::Error;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [chapters, names, stop_words, out] = &arguments[..] else {
+        return Err("usage: kjv CHAPTERS NAMES STOP-WORDS FOLDER".into());
+    };
+    let text = TextSettings {
+        stop_words: StopWords::File(stop_words.into()),
+        least_documents: 5,
+        largest_share: 1.0,
+        most_terms: None,
+        ..TextSettings::default()
+    };
+    let settings = ReadSettings { names: Some(names.into()), text, ..ReadSettings::default() };
+    let (corpus, notes) = read(chapters, &settings)?;
+    for note in notes {
+        eprintln!("{note}");
+    }
+    let create = |name: &str| File::create(Path::new(out).join(name)).map(BufWriter::new);
+    corpus.write_ldac(&mut create("kjv.ldac")?)?;
+    corpus.write_vocabulary(&mut create("kjv.vocab")?)?;
+    let mut file = create("kjv.names")?;
+    corpus.names().iter().try_for_each(|name| writeln!(file, "{name}"))?;
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! A folder of text: a document in each file.
+
+use super::lines::Lines;
+use super::list::List;
+use super::text::Counter;
+use super::{Note, TextSettings};
+use crate::error::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The words of every file in a folder and the folders in it, and the files' names, in their order.
+///
+/// Where there are files called .txt, only these are read.
+pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, List, Vec<Note>)> {
+    let mut files = Vec::new();
+    collect(folder, &mut files)?;
+    files.sort_unstable();
+    let seen = files.len();
+    if files.iter().any(|file| is_text(file)) {
+        files.retain(|file| is_text(file));
+    }
+    let mut notes = Vec::new();
+    if files.len() < seen {
+        notes.push(Note::OtherFiles { left_out: seen - files.len() });
+    }
+    if files.is_empty() {
+        let (message, remedy) = ("the folder has no files".into(), "put each document into a file called .txt".into());
+        return Err(Error::Empty { path: folder.to_path_buf(), message, remedy });
+    }
+    let mut counter = Counter::new(settings)?;
+    let mut names = Vec::with_capacity(files.len());
+    for file in files {
+        let mut lines = Lines::open(&file)?;
+        while lines.advance()? {
+            counter.add(lines.text()?);
+        }
+        counter.finish(&lines)?;
+        names.push(file.strip_prefix(folder).unwrap_or(&file).display().to_string());
+    }
+    Ok((counter, List { path: folder.to_path_buf(), names }, notes))
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        |reason| Error::Read { path, reason }
+    };
+    for entry in fs::read_dir(folder).map_err(failed(folder))? {
+        let entry = entry.map_err(failed(folder))?;
+        if entry.file_name().to_string_lossy().starts_with('.') {
+            continue;
+        }
+        let path = entry.path();
+        // A link to a folder is not followed, since it may lead back here.
+        let kind = entry.file_type().map_err(failed(&path))?;
+        if kind.is_dir() {
+            collect(&path, files)?;
+        } else if kind.is_file() || path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(())
+}
+
+fn is_text(file: &Path) -> bool {
+    let name = file.to_string_lossy().to_ascii_lowercase();
+    let name = name.strip_suffix(".gz").unwrap_or(&name);
+    name.ends_with(".txt")
+}

@@ -1,0 +1,189 @@
+//! A file line by line, plain or compressed, with the place of whatever is wrong in it.
+
+use super::number::{CountFault, Token};
+use crate::error::{Error, Result};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// How much of a file is looked at to tell its format.
+const HEAD_LEN: usize = 1 << 12;
+const BUFFER_LEN: usize = 1 << 17;
+
+/// The lines of a file.
+pub(super) struct Lines {
+    path: PathBuf,
+    reader: BufReader<Peeked>,
+    compressed: bool,
+    line: Vec<u8>,
+    number: usize,
+}
+
+impl Lines {
+    /// Opens a file.
+    pub fn open(path: &Path) -> Result<Self> {
+        let file = File::open(path).map_err(|reason| Error::Read { path: path.to_path_buf(), reason })?;
+        Ok(Self::new(path, Box::new(file)))
+    }
+
+    /// The lines of whatever can be read; `path` is what errors call it.
+    pub fn new(path: &Path, file: Box<dyn Read>) -> Self {
+        let mut peeked = Peeked::new(file, 2);
+        // The name may lie; the first two bytes of a compressed file do not.
+        let compressed = peeked.head == [0x1f, 0x8b];
+        if compressed {
+            peeked = Peeked::new(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_LEN, peeked))), HEAD_LEN);
+        } else {
+            peeked = Peeked::new(Box::new(peeked), HEAD_LEN);
+        }
+        let reader = BufReader::with_capacity(BUFFER_LEN, peeked);
+        Self { path: path.to_path_buf(), reader, compressed, line: Vec::new(), number: 0 }
+    }
+
+    /// The beginning of the file, as long as none of it has been read.
+    pub fn head(&self) -> &[u8] {
+        without_mark(&self.reader.get_ref().head)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The number of the line that was read last, from 1.
+    pub fn number(&self) -> usize {
+        self.number
+    }
+
+    /// Moves on to the next line; `false` after the last.
+    pub fn advance(&mut self) -> Result<bool> {
+        self.line.clear();
+        match self.reader.read_until(b'\n', &mut self.line) {
+            Ok(0) => return Ok(false),
+            Ok(_) => self.number += 1,
+            Err(reason) => return Err(self.unreadable(reason)),
+        }
+        if self.line.last() == Some(&b'\n') {
+            self.line.pop();
+            if self.line.last() == Some(&b'\r') {
+                self.line.pop();
+            }
+        }
+        Ok(true)
+    }
+
+    /// The line that was read last, without its end.
+    pub fn bytes(&self) -> &[u8] {
+        // A byte order mark is no part of any of the formats, yet some editors write one.
+        if self.number == 1 { without_mark(&self.line) } else { &self.line }
+    }
+
+    /// The line as text.
+    pub fn text(&self) -> Result<&str> {
+        let bytes = self.bytes();
+        if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
+            return Err(self.not_text(at, "a NUL byte, which no text has", NO_TEXT));
+        }
+        std::str::from_utf8(bytes)
+            .map_err(|error| self.not_text(error.valid_up_to(), "a byte that is not UTF-8", "save the file as UTF-8"))
+    }
+
+    fn unreadable(&self, reason: io::Error) -> Error {
+        let (path, line) = (self.path.clone(), self.number);
+        match reason.kind() {
+            io::ErrorKind::UnexpectedEof if self.compressed => Error::Compressed { path, line, cut_off: true },
+            io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData if self.compressed => {
+                Error::Compressed { path, line, cut_off: false }
+            }
+            _ => Error::Read { path, reason },
+        }
+    }
+
+    /// The line, and the column in characters of a byte in it.
+    pub fn place(&self, at: usize) -> (usize, usize) {
+        let before = &self.bytes()[..at.min(self.bytes().len())];
+        (self.number.max(1), String::from_utf8_lossy(before).chars().count() + 1)
+    }
+
+    fn not_text(&self, at: usize, found: &'static str, remedy: &'static str) -> Error {
+        let (line, column) = self.place(at);
+        Error::NotText { path: self.path.clone(), line, column, found, remedy }
+    }
+
+    /// An error at byte `at` of the line.
+    pub fn malformed(&self, at: usize, message: impl Into<String>, remedy: impl Into<String>) -> Error {
+        let (line, column) = self.place(at);
+        Error::Malformed { path: self.path.clone(), line, column, message: message.into(), remedy: remedy.into() }
+    }
+
+    /// Something other than the number that should be there.
+    pub fn not_a_number(&self, token: Token, remedy: &str) -> Error {
+        let message = || format!("`{}` where a whole number should be", token.shown());
+        self.binary(token).unwrap_or_else(|| self.malformed(token.at, message(), remedy))
+    }
+
+    /// What to say of bytes that are no text, if these are none.
+    pub fn binary(&self, token: Token) -> Option<Error> {
+        let not_printed = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
+        let is_binary = String::from_utf8_lossy(token.bytes).contains(not_printed);
+        is_binary.then(|| self.not_text(token.at, "bytes that are no text", NO_TEXT))
+    }
+
+    /// A count that is none.
+    pub fn bad_count(&self, token: Token, fault: CountFault, remedy: &str) -> Error {
+        let (fault, advice) = match fault {
+            CountFault::NotANumber => return self.not_a_number(token, remedy),
+            CountFault::Negative => ("negative", "a count is a whole number from 0 on"),
+            CountFault::Fractional => {
+                ("not a whole number", "give the counts themselves, neither weights nor shares of them")
+            }
+            CountFault::TooLarge => ("too large", "the largest that can be kept is 16777216"),
+        };
+        let (line, column) = self.place(token.at);
+        Error::BadCount { path: self.path.clone(), line, column, count: token.shown(), fault, remedy: advice }
+    }
+
+    /// A term whose counts in one document add up to more than can be kept.
+    pub fn overflow(&self, term: u32) -> Error {
+        let message = format!("the counts of term {term} in one document add up to more than 16777216");
+        Error::Disagreement {
+            path: self.path.clone(),
+            message,
+            remedy: "split the document, or check whether it is one".into(),
+        }
+    }
+}
+
+const NO_TEXT: &str = "check that this is the right file, and not one of another program";
+
+fn without_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
+}
+
+/// A reader whose beginning has been looked at. An error met on the way is kept for whoever reads that far.
+struct Peeked {
+    head: Vec<u8>,
+    at: usize,
+    fault: Option<io::Error>,
+    rest: Box<dyn Read>,
+}
+
+impl Peeked {
+    fn new(mut rest: Box<dyn Read>, len: usize) -> Self {
+        let mut head = Vec::with_capacity(len);
+        let fault = rest.by_ref().take(len as u64).read_to_end(&mut head).err();
+        Self { head, at: 0, fault, rest }
+    }
+}
+
+impl Read for Peeked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at < self.head.len() {
+            let len = (self.head.len() - self.at).min(buffer.len());
+            buffer[..len].copy_from_slice(&self.head[self.at..self.at + len]);
+            self.at += len;
+            return Ok(len);
+        }
+        self.fault.take().map_or_else(|| self.rest.read(buffer), Err)
+    }
+}

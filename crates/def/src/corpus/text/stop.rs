@@ -1,0 +1,43 @@
+//! Stop words: words that say nothing of what a document is about.
+
+use super::super::lines::Lines;
+use super::words;
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+/// Our own list: pronouns, articles, prepositions, conjunctions, auxiliaries, adverbs of degree; those of older English too.
+const ENGLISH: &str = include_str!("../../../data/english.stop");
+
+/// Which words are left out of a text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StopWords {
+    /// Those of a list of English ones.
+    #[default]
+    English,
+    /// None.
+    None,
+    /// Those in a file, one on each line.
+    File(PathBuf),
+}
+
+impl StopWords {
+    /// The words, as [`words`] hands them over.
+    pub(super) fn set(&self) -> Result<HashSet<String>> {
+        let mut set = HashSet::new();
+        let mut add = |text: &str| words(text, |word| set.extend([word.to_string()]));
+        match self {
+            Self::English => add(ENGLISH),
+            Self::None => {}
+            Self::File(path) => {
+                let mut lines = Lines::open(path)?;
+                while lines.advance()? {
+                    add(lines.text()?);
+                }
+            }
+        }
+        Ok(set)
+    }
+}

@@ -1,0 +1,118 @@
+//! Counts one by one, each with its document and its term, as UCI and Matrix Market files have them.
+
+use super::builder::{Builder, Counts};
+use super::lines::Lines;
+use super::number::{Token, Tokens};
+use crate::error::{Error, Result};
+
+/// What a header promises.
+pub(super) struct Sizes {
+    pub documents_len: u64,
+    pub terms_len: u64,
+    pub nonzeros_len: u64,
+}
+
+/// Reads the lines after a header: document and term from 1, and a count where `with_counts`.
+pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &str) -> Result<Counts> {
+    let mut triples = Triples::default();
+    let mut found = 0_u64;
+    while lines.advance()? {
+        let mut tokens = Tokens::new(lines.bytes());
+        let Some(document) = tokens.next() else { continue };
+        if found == sizes.nonzeros_len {
+            let message = format!("more counts than the {} of the header", sizes.nonzeros_len);
+            return Err(lines.malformed(
+                document.at,
+                message,
+                "mend the header, or remove the lines that are too many",
+            ));
+        }
+        let end = lines.bytes().len();
+        let missing = |what: &str| lines.malformed(end, format!("the line ends before its {what}"), form);
+        let term = tokens.next().ok_or_else(|| missing("term"))?;
+        let row = index(lines, document, "document", sizes.documents_len, form)?;
+        let column = index(lines, term, "term", sizes.terms_len, form)?;
+        let mut count = 1.0;
+        if with_counts {
+            let token = tokens.next().ok_or_else(|| missing("count"))?;
+            count = token.count().map_err(|fault| lines.bad_count(token, fault, form))?;
+        }
+        if let Some(token) = tokens.next() {
+            return Err(lines.malformed(token.at, format!("`{}` at the end of the line", token.shown()), form));
+        }
+        found += 1;
+        if count > 0.0 {
+            triples.push(row, column, count);
+        }
+    }
+    if found < sizes.nonzeros_len {
+        return Err(Error::Disagreement {
+            path: lines.path().to_path_buf(),
+            message: format!(
+                "the header says {} counts, but {found} follow, the last on line {}",
+                sizes.nonzeros_len,
+                lines.number()
+            ),
+            remedy: "fetch the file again if it is cut off, or mend the header".into(),
+        });
+    }
+    triples.counts(sizes.documents_len).map_err(|term| lines.overflow(term))
+}
+
+/// A number from 1 to `len`, as a number from 0.
+fn index(lines: &Lines, token: Token, what: &str, len: u64, form: &str) -> Result<u32> {
+    match token.whole() {
+        None => Err(lines.not_a_number(token, form)),
+        Some(0) => Err(lines.malformed(token.at, format!("{what} 0"), format!("{what}s are numbered from 1"))),
+        Some(i) if i > len => {
+            let message = format!("{what} {i}, but the header says {len} {what}s");
+            Err(lines.malformed(token.at, message, "mend the header, or the number"))
+        }
+        Some(i) => Ok((i - 1) as u32),
+    }
+}
+
+/// Counts in the order of the file.
+#[derive(Default)]
+struct Triples {
+    rows: Vec<u32>,
+    terms: Vec<u32>,
+    counts: Vec<f32>,
+}
+
+impl Triples {
+    fn push(&mut self, row: u32, term: u32, count: f32) {
+        self.rows.push(row);
+        self.terms.push(term);
+        self.counts.push(count);
+    }
+
+    /// The counts by document. A header may promise any number of documents, so nothing here is as long as it says.
+    fn counts(self, documents_len: u64) -> std::result::Result<Counts, u32> {
+        let mut builder = Builder::new();
+        if self.rows.is_sorted() {
+            let mut at = 0;
+            for same in self.rows.chunk_by(|a, b| a == b) {
+                builder.skip_to(same[0] as usize);
+                for i in at..at + same.len() {
+                    builder.push(self.terms[i], self.counts[i]);
+                }
+                builder.finish()?;
+                at += same.len();
+            }
+        } else {
+            // Files by columns are a few ascending runs, which this sort takes as they are.
+            let mut order: Vec<usize> = (0..self.rows.len()).collect();
+            order.sort_by_key(|&i| self.rows[i]);
+            for same in order.chunk_by(|&a, &b| self.rows[a] == self.rows[b]) {
+                builder.skip_to(self.rows[same[0]] as usize);
+                for &i in same {
+                    builder.push(self.terms[i], self.counts[i]);
+                }
+                builder.finish()?;
+            }
+        }
+        builder.skip_to(documents_len as usize);
+        Ok(builder.counts())
+    }
+}
