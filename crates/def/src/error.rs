@@ -79,8 +79,8 @@ pub enum Error {
     },
     /// A term's number is past the end of the vocabulary.
     #[error(
-        "{}: line {line}, column {column}: term {term}, but `{}` has {terms_len} terms, numbered from 0 to {}; use the vocabulary that \
-         the counts were made with",
+        "{}: line {line}, column {column}: term {term}, but `{}` has {terms_len} terms, numbered from 0 to {}; use the \
+         vocabulary that the counts were made with",
         path.display(),
         vocabulary.display(),
         terms_len - 1
@@ -133,8 +133,8 @@ pub enum Error {
     },
     /// Neither the name nor the contents of a file say how it is written.
     #[error(
-        "{}: cannot tell the format from the name or from the first lines; call it .ldac (LDA-C), .uci (UCI bag of words), .mtx \
-         (Matrix Market) or .txt (a document on each line), or name the format",
+        "{}: cannot tell the format from the name or from the first lines; call it .ldac (LDA-C), .uci (UCI bag of \
+         words), .mtx (Matrix Market) or .txt (a document on each line), or name the format",
         path.display()
     )]
     UnknownFormat {
@@ -176,6 +176,7 @@ fn remedy(reason: &io::Error) -> &'static str {
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check that you may read it",
         io::ErrorKind::IsADirectory => "name a file in it",
+        io::ErrorKind::NotADirectory => "name a folder, or another format",
         _ => "check the file",
     }
 }

@@ -3,7 +3,7 @@
 use super::lines::Lines;
 use super::list::List;
 use super::text::Counter;
-use super::{Note, TextSettings};
+use super::{Format, Note, TextSettings};
 use crate::error::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,8 +16,14 @@ pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, L
     collect(folder, &mut files)?;
     files.sort_unstable();
     let seen = files.len();
-    if files.iter().any(|file| is_text(file)) {
-        files.retain(|file| is_text(file));
+    let is_text = |file: &PathBuf| Format::of_name(file) == Some(Format::Text);
+    if let Some(file) = files.iter().find(|file| !is_text(file) && Format::of_name(file).is_some()) {
+        let message = format!("the folder has a file of counts, `{}`", name_in(folder, file));
+        let remedy = "name that file, or move it elsewhere to read the text".into();
+        return Err(Error::Disagreement { path: folder.to_path_buf(), message, remedy });
+    }
+    if files.iter().any(is_text) {
+        files.retain(is_text);
     }
     let mut notes = Vec::new();
     if files.len() < seen {
@@ -35,7 +41,7 @@ pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, L
             counter.add(lines.text()?);
         }
         counter.finish(&lines)?;
-        names.push(file.strip_prefix(folder).unwrap_or(&file).display().to_string());
+        names.push(name_in(folder, &file));
     }
     Ok((counter, List { path: folder.to_path_buf(), names }, notes))
 }
@@ -62,8 +68,6 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-fn is_text(file: &Path) -> bool {
-    let name = file.to_string_lossy().to_ascii_lowercase();
-    let name = name.strip_suffix(".gz").unwrap_or(&name);
-    name.ends_with(".txt")
+fn name_in(folder: &Path, file: &Path) -> String {
+    file.strip_prefix(folder).unwrap_or(file).display().to_string()
 }

@@ -1,7 +1,7 @@
 //! The formats of a corpus, and how one is told from another.
 
 use super::matrix_market;
-use super::number::Tokens;
+use super::number::{Token, Tokens};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -30,31 +30,43 @@ impl Format {
         if head.get(..banner.len()).is_some_and(|start| start.eq_ignore_ascii_case(banner)) {
             return Some(Self::MatrixMarket);
         }
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or("").to_ascii_lowercase();
+        match Self::of_name(path) {
+            // UCI's own files are called docword.*.txt, and LDA-C is often called .txt or .dat.
+            Some(Self::Text) => Some(Self::of_counts(head).unwrap_or(Self::Text)),
+            Some(format) => Some(format),
+            None => Self::of_counts(head),
+        }
+    }
+
+    /// What the name of a file speaks of.
+    pub(super) fn of_name(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?.to_ascii_lowercase();
         let name = name.strip_suffix(".gz").unwrap_or(&name);
-        match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
+        match name.rsplit_once('.')?.1 {
             "ldac" | "lda-c" => Some(Self::LdaC),
             "uci" | "bow" => Some(Self::Uci),
             "mtx" | "mm" => Some(Self::MatrixMarket),
-            // UCI's own files are called docword.*.txt, and LDA-C is often called .txt or .dat.
-            "txt" | "text" => Some(Self::of_counts(head).unwrap_or(Self::Text)),
-            _ => Self::of_counts(head),
+            "txt" | "text" => Some(Self::Text),
+            _ => None,
         }
     }
 
     /// The format of counts that the first lines are in, if they are.
     fn of_counts(head: &[u8]) -> Option<Self> {
-        let mut lines = head.split(|&byte| byte == b'\n').map(|line| Tokens::new(line).collect::<Vec<_>>());
+        let mut lines = head.split(|&byte| byte == b'\n').map(|line| Tokens::new(line).collect::<Vec<_>>()).peekable();
+        let is_alone = |line: &Vec<Token>| line.len() == 1 && line[0].whole().is_some();
+        if lines.clone().take(3).filter(is_alone).count() == 3 && lines.clone().count() > 3 {
+            return Some(Self::Uci);
+        }
+        // Documents without words may come first.
+        while lines.peek().is_some_and(|line| line.len() == 1 && line[0].whole() == Some(0)) {
+            lines.next();
+        }
         let first = lines.next()?;
         first.first()?.whole()?;
-        if first.len() > 1 {
-            // The last token may be cut off where the head ends, but its neighbour is not.
-            let pair = first[1].split_at(b':')?;
-            return pair.0.whole().map(|_| Self::LdaC);
-        }
-        let alone = |line: Option<Vec<_>>| {
-            line.is_some_and(|line: Vec<super::number::Token>| line.len() == 1 && line[0].whole().is_some())
-        };
-        (alone(lines.next()) && alone(lines.next())).then_some(Self::Uci)
+        // The last pair may be cut off where the head ends, those before it are not.
+        let is_pair = |token: &Token| token.split_at(b':').is_some_and(|pair| pair.0.whole().is_some());
+        let whole_len = (first.len() - 1).max(2);
+        first.get(1..whole_len).is_some_and(|pairs| pairs.iter().all(is_pair)).then_some(Self::LdaC)
     }
 }

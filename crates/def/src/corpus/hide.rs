@@ -58,8 +58,8 @@ pub fn hide_types(document: (&[u32], &[f32]), share: f64, seed: u64, index: u64)
 
 /// Hides each word of a document with probability `share`, one by one: what is observed, and what is hidden.
 ///
-/// A term can be on both sides. A document of fewer than two terms is observed as it is; of a short document everything may
-/// be hidden, or nothing.
+/// A term can be on both sides. A document of fewer than two terms is observed as it is; of a short document everything
+/// may be hidden, or nothing.
 ///
 /// # Errors
 /// [`Error::BadSetting`] if `share` is not between 0 and 1.

@@ -5,7 +5,7 @@ use super::builder::{Builder, Counts};
 use super::lines::Lines;
 use super::list::List;
 use super::number::{Token, Tokens};
-use super::read::check_unnamed;
+use super::read::unnamed;
 use crate::error::{Error, Result};
 use std::io::{self, Write};
 
@@ -17,7 +17,10 @@ pub(super) fn read(lines: &mut Lines, vocabulary: Option<&List>) -> Result<(Coun
     let mut terms_len = 0;
     while lines.advance()? {
         document(lines, vocabulary, &mut builder, &mut terms_len)?;
-        builder.finish().map_err(|term| lines.overflow(term))?;
+        builder.finish().map_err(|term| {
+            let message = format!("the counts of term {term} add up to more than 16777216");
+            lines.malformed(0, message, "split the document, or check whether it is one")
+        })?;
     }
     Ok((builder.counts(), terms_len))
 }
@@ -59,7 +62,7 @@ fn term(lines: &Lines, token: Token, vocabulary: Option<&List>) -> Result<u32> {
             Err(Error::UnknownTerm { path, line, column, term, vocabulary: vocabulary.path.clone(), terms_len })
         }
         Some(_) => Ok(term as u32),
-        None => check_unnamed(lines, token.at, term.saturating_add(1)).map(|()| term as u32),
+        None => unnamed(lines, token.at, term),
     }
 }
 

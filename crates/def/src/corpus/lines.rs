@@ -12,15 +12,15 @@ const HEAD_LEN: usize = 1 << 12;
 const BUFFER_LEN: usize = 1 << 17;
 
 /// The lines of a file.
-pub(super) struct Lines {
+pub(super) struct Lines<'a> {
     path: PathBuf,
-    reader: BufReader<Peeked>,
+    reader: BufReader<Peeked<'a>>,
     compressed: bool,
     line: Vec<u8>,
     number: usize,
 }
 
-impl Lines {
+impl<'a> Lines<'a> {
     /// Opens a file.
     pub fn open(path: &Path) -> Result<Self> {
         let file = File::open(path).map_err(|reason| Error::Read { path: path.to_path_buf(), reason })?;
@@ -28,7 +28,7 @@ impl Lines {
     }
 
     /// The lines of whatever can be read; `path` is what errors call it.
-    pub fn new(path: &Path, file: Box<dyn Read>) -> Self {
+    pub fn new(path: &Path, file: Box<dyn Read + 'a>) -> Self {
         let mut peeked = Peeked::new(file, 2);
         // The name may lie; the first two bytes of a compressed file do not.
         let compressed = peeked.head == [0x1f, 0x8b];
@@ -118,7 +118,8 @@ impl Lines {
 
     /// Something other than the number that should be there.
     pub fn not_a_number(&self, token: Token, remedy: &str) -> Error {
-        let message = || format!("`{}` where a whole number should be", token.shown());
+        let shown = if token.bytes.is_empty() { "nothing".into() } else { format!("`{}`", token.shown()) };
+        let message = || format!("{shown} where a whole number should be");
         self.binary(token).unwrap_or_else(|| self.malformed(token.at, message(), remedy))
     }
 
@@ -143,40 +144,41 @@ impl Lines {
         Error::BadCount { path: self.path.clone(), line, column, count: token.shown(), fault, remedy: advice }
     }
 
+    /// An error of the file as a whole.
+    pub fn disagreement(&self, message: impl Into<String>, remedy: impl Into<String>) -> Error {
+        Error::Disagreement { path: self.path.clone(), message: message.into(), remedy: remedy.into() }
+    }
+
     /// A term whose counts in one document add up to more than can be kept.
     pub fn overflow(&self, term: u32) -> Error {
         let message = format!("the counts of term {term} in one document add up to more than 16777216");
-        Error::Disagreement {
-            path: self.path.clone(),
-            message,
-            remedy: "split the document, or check whether it is one".into(),
-        }
+        self.disagreement(message, "split the document, or check whether it is one")
     }
 }
 
-const NO_TEXT: &str = "check that this is the right file, and not one of another program";
+const NO_TEXT: &str = "check that this is the right file; text must be saved as UTF-8";
 
 fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
 /// A reader whose beginning has been looked at. An error met on the way is kept for whoever reads that far.
-struct Peeked {
+struct Peeked<'a> {
     head: Vec<u8>,
     at: usize,
     fault: Option<io::Error>,
-    rest: Box<dyn Read>,
+    rest: Box<dyn Read + 'a>,
 }
 
-impl Peeked {
-    fn new(mut rest: Box<dyn Read>, len: usize) -> Self {
+impl<'a> Peeked<'a> {
+    fn new(mut rest: Box<dyn Read + 'a>, len: usize) -> Self {
         let mut head = Vec::with_capacity(len);
         let fault = rest.by_ref().take(len as u64).read_to_end(&mut head).err();
         Self { head, at: 0, fault, rest }
     }
 }
 
-impl Read for Peeked {
+impl Read for Peeked<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at < self.head.len() {
             let len = (self.head.len() - self.at).min(buffer.len());

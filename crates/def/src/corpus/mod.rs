@@ -1,8 +1,8 @@
 //! Counts of words in documents: how they are kept, read and split.
 //!
-//! [`read`] takes LDA-C, UCI bag-of-words and Matrix Market files, text with a document on each line, and folders of text.
-//! [`bible`] is a corpus that needs no file. [`Corpus::split`] sets documents aside, [`hide_types`] and [`hide_tokens`] set parts of
-//! a document aside.
+//! [`read`] takes LDA-C, UCI bag-of-words and Matrix Market files, text with a document on each line, and folders of
+//! text. [`bible`] is a corpus that needs no file. [`Corpus::split`] sets documents aside, [`hide_types`] and
+//! [`hide_tokens`] set parts of a document aside.
 
 mod bible;
 mod builder;
@@ -42,8 +42,8 @@ const COUNT_MAX: f64 = 16_777_216.0;
 
 /// How often each term occurs in each document, with a name for each of both.
 ///
-/// The counts lie document after document. Within a document the terms ascend, none is there twice, and every count is a
-/// whole number above 0.
+/// The counts lie document after document. Within a document the terms ascend, none is there twice, and every count is
+/// a whole number above 0.
 ///
 /// ```
 /// use hyperprior_def::Corpus;
@@ -69,8 +69,8 @@ impl Corpus {
     /// Terms may come in any order; the counts of a term that a document has twice are added up.
     ///
     /// # Errors
-    /// [`Error::BadCorpus`] if the lengths do not fit together, a term is not in the vocabulary, a count is not a whole number
-    /// above 0, or the vocabulary has a term twice.
+    /// [`Error::BadCorpus`] if the lengths do not fit together, a term is not in the vocabulary, a count is not a whole
+    /// number above 0, or the vocabulary has a term twice.
     pub fn new(
         starts: Vec<usize>,
         terms: Vec<u32>,

@@ -45,17 +45,20 @@ impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::EmptyDocuments { dropped, seen } => {
-                write!(f, "{dropped} of {seen} documents have no words and were left out")
+                write!(f, "documents left out because they have no words: {dropped} of {seen}")
             }
             Self::DocumentLength { short, long, seen } => {
-                write!(f, "of {seen} documents {short} are too short and {long} too long; they were left out")
+                write!(
+                    f,
+                    "documents left out because of their length: {short} too short and {long} too long, of {seen}"
+                )
             }
             Self::Vocabulary { kept, seen } => write!(f, "{kept} of {seen} different words are in the vocabulary"),
             Self::NumberedTerms { terms_len } => {
                 write!(f, "no vocabulary was given, so the {terms_len} terms are called by their numbers")
             }
             Self::OtherFiles { left_out } => {
-                write!(f, "{left_out} files in the folder are not called .txt and were left out")
+                write!(f, "files left out because they are not called .txt: {left_out}")
             }
         }
     }

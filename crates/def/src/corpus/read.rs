@@ -32,6 +32,13 @@ impl ReadSettings {
     pub fn check(&self) -> Result<()> {
         self.text.check()
     }
+
+    /// A vocabulary that would have no say must not be passed over in silence.
+    fn check_no_vocabulary(&self) -> Result<()> {
+        let Some(path) = &self.vocabulary else { return Ok(()) };
+        let reason = "a text makes its own vocabulary; leave this out, or give a file of counts";
+        Err(Error::BadSetting { field: "vocabulary", value: path.display().to_string(), reason })
+    }
 }
 
 /// Reads a corpus from a file, plain or compressed with gzip, or from a folder of text.
@@ -48,6 +55,7 @@ pub fn read(path: impl AsRef<Path>, settings: &ReadSettings) -> Result<(Corpus, 
     }
     match settings.format {
         None | Some(Format::Folder) => {
+            settings.check_no_vocabulary()?;
             let (counter, names, mut notes) = folder::read(path, &settings.text)?;
             let (counts, vocabulary) = counter.limited(path, &settings.text, &mut notes)?;
             assemble(path, counts, vocabulary, given_names(settings, Some(names))?, notes)
@@ -68,11 +76,7 @@ pub fn read(path: impl AsRef<Path>, settings: &ReadSettings) -> Result<(Corpus, 
 ///
 /// # Errors
 /// As [`read`].
-pub fn read_from(
-    path: impl AsRef<Path>,
-    reader: impl Read + 'static,
-    settings: &ReadSettings,
-) -> Result<(Corpus, Vec<Note>)> {
+pub fn read_from(path: impl AsRef<Path>, reader: impl Read, settings: &ReadSettings) -> Result<(Corpus, Vec<Note>)> {
     settings.check()?;
     read_lines(Lines::new(path.as_ref(), Box::new(reader)), settings)
 }
@@ -84,21 +88,21 @@ fn read_lines(mut lines: Lines, settings: &ReadSettings) -> Result<(Corpus, Vec<
         None => return Err(no_format(lines)),
     };
     let mut notes = Vec::new();
-    let read: fn(&mut Lines, Option<&List>) -> Result<(Counts, usize)> = match format {
-        Format::LdaC => ldac::read,
-        Format::Uci => uci::read,
-        Format::MatrixMarket => matrix_market::read,
-        Format::Text => {
-            let counter = text::Counter::of_lines(&mut lines, &settings.text)?;
-            let (counts, vocabulary) = counter.limited(&path, &settings.text, &mut notes)?;
-            return assemble(&path, counts, vocabulary, given_names(settings, None)?, notes);
-        }
-        Format::Folder => {
+    if format == Format::Text {
+        settings.check_no_vocabulary()?;
+        let counter = text::Counter::of_lines(&mut lines, &settings.text)?;
+        let (counts, vocabulary) = counter.limited(&path, &settings.text, &mut notes)?;
+        return assemble(&path, counts, vocabulary, given_names(settings, None)?, notes);
+    }
+    let vocabulary = settings.vocabulary.as_deref().map(List::open_vocabulary).transpose()?;
+    let (counts, terms_len) = match format {
+        Format::LdaC => ldac::read(&mut lines, vocabulary.as_ref())?,
+        Format::Uci => uci::read(&mut lines, vocabulary.as_ref())?,
+        Format::MatrixMarket => matrix_market::read(&mut lines, vocabulary.as_ref())?,
+        Format::Text | Format::Folder => {
             return Err(Error::Read { path, reason: std::io::ErrorKind::NotADirectory.into() });
         }
     };
-    let vocabulary = settings.vocabulary.as_deref().map(List::open_vocabulary).transpose()?;
-    let (counts, terms_len) = read(&mut lines, vocabulary.as_ref())?;
     let terms = match vocabulary {
         Some(list) => list.names,
         None => {
@@ -142,16 +146,10 @@ fn assemble(
     }
     let names = match names {
         Some(list) if list.names.len() != counts.seen_len => {
-            return Err(Error::Disagreement {
-                path: list.path,
-                message: format!(
-                    "{} names for the {} documents of `{}`",
-                    list.names.len(),
-                    counts.seen_len,
-                    path.display()
-                ),
-                remedy: "put the name of one document on each line, in their order".into(),
-            });
+            let message =
+                format!("names for {} documents, but `{}` has {}", list.names.len(), path.display(), counts.seen_len);
+            let remedy = "put the name of one document on each line, in their order".into();
+            return Err(Error::Disagreement { path: list.path, message, remedy });
         }
         Some(mut list) => counts.numbers.iter().map(|&i| std::mem::take(&mut list.names[i])).collect(),
         None => counts.numbers.iter().map(|i| (i + 1).to_string()).collect(),
@@ -171,23 +169,30 @@ fn nothing(path: &Path) -> Error {
 /// How many terms may be called by their numbers; one number too long must not fill the memory with names.
 const UNNAMED_MAX: u64 = 1_000_000;
 
-/// Whether so many terms may go without a vocabulary.
-pub(super) fn check_unnamed(lines: &Lines, at: usize, terms_len: u64) -> Result<()> {
-    if terms_len <= UNNAMED_MAX {
-        return Ok(());
+const UNNAMED_REMEDY: &str = "give the vocabulary's file, or mend the number if it is wrong";
+
+/// The number of a term that goes without a vocabulary.
+pub(super) fn unnamed(lines: &Lines, at: usize, term: u64) -> Result<u32> {
+    if term < UNNAMED_MAX {
+        return Ok(term as u32);
     }
-    let message = format!("{terms_len} terms or more without a vocabulary");
-    Err(lines.malformed(at, message, "give the vocabulary's file, or mend the number if it is wrong"))
+    let message = format!("term {term}, but without a vocabulary there are {UNNAMED_MAX} terms at most");
+    Err(lines.malformed(at, message, UNNAMED_REMEDY))
 }
 
 /// Whether the sizes of a header are possible, and fit the vocabulary; the number of terms.
 pub(super) fn check_sizes(lines: &Lines, sizes: &Sizes, vocabulary: Option<&List>) -> Result<usize> {
     if sizes.documents_len > u64::from(u32::MAX) {
-        let message = format!("a header with {} documents", sizes.documents_len);
-        return Err(lines.malformed(0, message, "there can be 4294967295 at most; mend the header"));
+        let message =
+            format!("the header says {} documents, but there can be {} at most", sizes.documents_len, u32::MAX);
+        return Err(lines.disagreement(message, "mend the header"));
     }
     let Some(list) = vocabulary else {
-        check_unnamed(lines, 0, sizes.terms_len)?;
+        if sizes.terms_len > UNNAMED_MAX {
+            let says = format!("the header says {} terms", sizes.terms_len);
+            let message = format!("{says}, but without a vocabulary there can be {UNNAMED_MAX} at most");
+            return Err(lines.disagreement(message, UNNAMED_REMEDY));
+        }
         return Ok(sizes.terms_len as usize);
     };
     let terms_len = list.names.len();
@@ -195,13 +200,11 @@ pub(super) fn check_sizes(lines: &Lines, sizes: &Sizes, vocabulary: Option<&List
         return Ok(terms_len);
     }
     let turned = sizes.documents_len == terms_len as u64;
-    Err(Error::Disagreement {
-        path: lines.path().to_path_buf(),
-        message: format!("the header says {} terms, but `{}` has {terms_len}", sizes.terms_len, list.path.display()),
-        remedy: if turned {
-            "transpose the matrix: a document is a row, a term a column".into()
-        } else {
-            "use the vocabulary that the counts were made with".into()
-        },
-    })
+    let remedy = if turned {
+        "transpose the matrix: a document is a row, a term a column"
+    } else {
+        "use the vocabulary that the counts were made with"
+    };
+    let says = format!("the header says {} terms", sizes.terms_len);
+    Err(lines.disagreement(format!("{says}, but `{}` has {terms_len}", list.path.display()), remedy))
 }

@@ -3,7 +3,7 @@
 use super::builder::{Builder, Counts};
 use super::lines::Lines;
 use super::number::{Token, Tokens};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// What a header promises.
 pub(super) struct Sizes {
@@ -46,15 +46,9 @@ pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &s
         }
     }
     if found < sizes.nonzeros_len {
-        return Err(Error::Disagreement {
-            path: lines.path().to_path_buf(),
-            message: format!(
-                "the header says {} counts, but {found} follow, the last on line {}",
-                sizes.nonzeros_len,
-                lines.number()
-            ),
-            remedy: "fetch the file again if it is cut off, or mend the header".into(),
-        });
+        let promised = format!("the header says {} counts", sizes.nonzeros_len);
+        let message = format!("{promised}, but {found} follow, the last on line {}", lines.number());
+        return Err(lines.disagreement(message, "fetch the file again if it is cut off, or mend the header"));
     }
     triples.counts(sizes.documents_len).map_err(|term| lines.overflow(term))
 }

@@ -19,7 +19,8 @@ use std::collections::{HashMap, HashSet};
 /// use hyperprior_def::corpus::{ReadSettings, TextSettings, read_from};
 ///
 /// let text = "The cat saw a cat.\nThe dog saw nothing.\n";
-/// let settings = ReadSettings { text: TextSettings { least_documents: 1, ..Default::default() }, ..Default::default() };
+/// let text_settings = TextSettings { least_documents: 1, ..Default::default() };
+/// let settings = ReadSettings { text: text_settings, ..Default::default() };
 /// let (corpus, _) = read_from("animals.txt", text.as_bytes(), &settings).unwrap();
 /// assert_eq!(corpus.vocabulary(), ["cat", "dog", "saw"]);
 /// assert_eq!(corpus.document(0), (&[0, 2][..], &[2.0, 1.0][..]));

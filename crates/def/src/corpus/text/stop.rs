@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Our own list: pronouns, articles, prepositions, conjunctions, auxiliaries, adverbs of degree; those of older English too.
+/// Our own list: pronouns, articles, prepositions, conjunctions, auxiliaries, adverbs; those of older English too.
 const ENGLISH: &str = include_str!("../../../data/english.stop");
 
 /// Which words are left out of a text.

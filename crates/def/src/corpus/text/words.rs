@@ -2,8 +2,9 @@
 
 /// Hands over the words of a text, one after another, in small letters.
 ///
-/// A word is a run of letters of any script. `'s` at its end is left off, and an apostrophe within it is dropped, so that
-/// `Solomon's` is `solomon` and `don't` is `dont`. A run with a digit in it, as `1990s`, is no word. A hyphen parts two words.
+/// A word is a run of letters of any script. `'s` at its end is left off, and an apostrophe within it is dropped, so
+/// that `Solomon's` is `solomon` and `don't` is `dont`. A run with a digit in it, as `1990s`, is no word. A hyphen parts
+/// two words.
 ///
 /// ```
 /// use hyperprior_def::corpus::words;
