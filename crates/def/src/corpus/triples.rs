@@ -14,7 +14,7 @@ pub(super) struct Sizes {
 
 /// Reads the lines after a header: document and term from 1, and a count where `with_counts`.
 pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &str) -> Result<Counts> {
-    let mut triples = Triples::default();
+    let mut triples = Triples::new();
     let mut found = 0_u64;
     while lines.advance()? {
         let mut tokens = Tokens::new(lines.bytes());
@@ -42,7 +42,7 @@ pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &s
         }
         found += 1;
         if count > 0.0 {
-            triples.push(row, column, count);
+            triples.push(row, column, count).map_err(|term| lines.overflow(term))?;
         }
     }
     if found < sizes.nonzeros_len {
@@ -66,47 +66,55 @@ fn index(lines: &Lines, token: Token, what: &str, len: u64, form: &str) -> Resul
     }
 }
 
-/// Counts in the order of the file.
-#[derive(Default)]
+/// Counts as they come: those in the order of documents go where they stay, the others wait.
 struct Triples {
-    rows: Vec<u32>,
-    terms: Vec<u32>,
-    counts: Vec<f32>,
+    builder: Builder,
+    row: Option<u32>,
+    late: Vec<(u32, u32, f32)>,
 }
 
 impl Triples {
-    fn push(&mut self, row: u32, term: u32, count: f32) {
-        self.rows.push(row);
-        self.terms.push(term);
-        self.counts.push(count);
+    fn new() -> Self {
+        Self { builder: Builder::new(), row: None, late: Vec::new() }
+    }
+
+    fn push(&mut self, row: u32, term: u32, count: f32) -> std::result::Result<(), u32> {
+        if self.row.is_some_and(|last| row < last) {
+            self.late.push((row, term, count));
+            return Ok(());
+        }
+        if self.row != Some(row) {
+            self.finish()?;
+            self.builder.skip_to(row as usize);
+            self.row = Some(row);
+        }
+        self.builder.push(term, count);
+        Ok(())
+    }
+
+    fn finish(&mut self) -> std::result::Result<(), u32> {
+        self.row.take().map_or(Ok(()), |_| self.builder.finish())
     }
 
     /// The counts by document. A header may promise any number of documents, so nothing here is as long as it says.
-    fn counts(self, documents_len: u64) -> std::result::Result<Counts, u32> {
-        let mut builder = Builder::new();
-        if self.rows.is_sorted() {
-            let mut at = 0;
-            for same in self.rows.chunk_by(|a, b| a == b) {
-                builder.skip_to(same[0] as usize);
-                for i in at..at + same.len() {
-                    builder.push(self.terms[i], self.counts[i]);
-                }
-                builder.finish()?;
-                at += same.len();
-            }
-        } else {
-            // Files by columns are a few ascending runs, which this sort takes as they are.
-            let mut order: Vec<usize> = (0..self.rows.len()).collect();
-            order.sort_by_key(|&i| self.rows[i]);
-            for same in order.chunk_by(|&a, &b| self.rows[a] == self.rows[b]) {
-                builder.skip_to(self.rows[same[0]] as usize);
-                for &i in same {
-                    builder.push(self.terms[i], self.counts[i]);
-                }
-                builder.finish()?;
-            }
+    fn counts(mut self, documents_len: u64) -> std::result::Result<Counts, u32> {
+        self.finish()?;
+        if self.late.is_empty() {
+            self.builder.skip_to(documents_len as usize);
+            return Ok(self.builder.counts());
         }
-        builder.skip_to(documents_len as usize);
-        Ok(builder.counts())
+        let (early, mut all) = (self.builder.counts(), self.late);
+        for (d, &number) in early.numbers.iter().enumerate() {
+            let (terms, counts) = early.document(d);
+            all.extend(terms.iter().zip(counts).map(|(&term, &count)| (number as u32, term, count)));
+        }
+        drop(early);
+        // Files by columns are ascending runs, which this sort takes as they are.
+        all.sort_by_key(|triple| triple.0);
+        let mut sorted = Self::new();
+        for (row, term, count) in all {
+            sorted.push(row, term, count)?;
+        }
+        sorted.counts(documents_len)
     }
 }
