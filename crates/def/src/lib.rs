@@ -8,8 +8,24 @@
 //! assert_eq!(bible.names()[0], "Genesis 1");
 //! ```
 
+mod adam;
 pub mod corpus;
+mod document;
 pub mod error;
+mod estimate;
+#[cfg(test)]
+mod estimate_law;
+pub mod heldout;
+mod kernel;
+mod local;
+mod shape;
+mod train;
+mod weights;
 
 pub use corpus::Corpus;
+pub use document::DocumentModel;
 pub use error::{Error, Result};
+pub use local::Method;
+pub use shape::{Family, Layer, Shape};
+pub use train::{Epoch, Settings, Training};
+pub use weights::{Belief, Between, TermPrior, TermWeights};

@@ -1,0 +1,47 @@
+//! Adam (Kingma and Ba, 2015) over lanes.
+
+use hyperprior_math::single::{LANES, Lanes};
+
+const FIRST: f32 = 0.9;
+const SECOND: f32 = 0.99;
+const TINY: f32 = 1e-7;
+
+/// One step up a gradient, given the moments of those before it and its number, from 1.
+pub(crate) fn ascend(
+    at: &mut [Lanes],
+    gradient: &[Lanes],
+    first: &mut [Lanes],
+    second: &mut [Lanes],
+    number: u32,
+    size: f32,
+) {
+    let number = number.min(10_000) as i32;
+    let (one, two) = (1.0 / (1.0 - FIRST.powi(number)), 1.0 / (1.0 - SECOND.powi(number)));
+    for (((at, g), m), v) in at.iter_mut().zip(gradient).zip(first).zip(second) {
+        for lane in 0..LANES {
+            let g = if g.0[lane].is_finite() { g.0[lane] } else { 0.0 };
+            m.0[lane] += (1.0 - FIRST) * (g - m.0[lane]);
+            v.0[lane] += (1.0 - SECOND) * (g * g - v.0[lane]);
+            at.0[lane] += size * (m.0[lane] * one) / ((v.0[lane] * two).sqrt() + TINY);
+        }
+    }
+}
+
+/// The moments of one set of parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Adam {
+    first: Vec<Lanes>,
+    second: Vec<Lanes>,
+    number: u32,
+}
+
+impl Adam {
+    pub(crate) fn new(len: usize) -> Self {
+        Self { first: vec![Lanes::default(); len], second: vec![Lanes::default(); len], number: 0 }
+    }
+
+    pub(crate) fn ascend(&mut self, at: &mut [Lanes], gradient: &[Lanes], size: f32) {
+        self.number += 1;
+        ascend(at, gradient, &mut self.first, &mut self.second, self.number, size);
+    }
+}

@@ -1,0 +1,200 @@
+//! The bound of one document and its gradient, from a few draws.
+//!
+//! The gradient along the mean m_k of a count is E[f(z + e_k) − f(z)], that of a binary latent E[f with z_k = 1 − f with z_k = 0],
+//! for f = ln p(x, z) − ln q(z | λ) + ln r(ε | z) − ln q(ε): exact over z_k, and so with little noise from one draw of the others.
+
+use crate::kernel::between::{Link, activations, gradient, means, own, parents};
+use crate::kernel::words::{Seen, Words, differences, rates};
+use crate::local::{Method, Noise};
+use crate::shape::{Family, Shape};
+use hyperprior_math::random::Stream;
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+use rand::RngExt;
+use rand_distr::{Distribution, Poisson};
+
+/// Working memory for one document after another.
+#[derive(Clone, Debug)]
+pub(crate) struct Estimator {
+    noise: Noise,
+    pub(crate) lambda: Vec<Tile>,
+    pub(crate) mean: Vec<Tile>,
+    slope: Vec<Tile>,
+    pub(crate) z: Vec<Tile>,
+    signal: Vec<Tile>,
+    above: Vec<Tile>,
+    d_above: Vec<Tile>,
+    /// 1/R of each word and draw.
+    pub(crate) inverse: Vec<[f32; DRAWS]>,
+    pub(crate) gradient: Vec<Lanes>,
+}
+
+/// Rates below this are drawn by going through the values.
+const SMALL: f32 = 12.0;
+
+impl Estimator {
+    pub(crate) fn new(shape: &Shape, method: Method) -> Self {
+        let tiles = || vec![Tile::default(); shape.tiles_len()];
+        Self {
+            noise: Noise::new(method, shape),
+            lambda: tiles(),
+            mean: tiles(),
+            slope: tiles(),
+            z: tiles(),
+            signal: tiles(),
+            above: tiles(),
+            d_above: tiles(),
+            inverse: Vec::new(),
+            gradient: vec![Lanes::default(); method.parameters_len(shape)],
+        }
+    }
+
+    /// The noise of the last draws.
+    #[cfg(test)]
+    pub(crate) fn noise(&self) -> &[[f32; DRAWS]] {
+        self.noise.eps()
+    }
+
+    /// Draws λ, its means and z.
+    pub(crate) fn draw(&mut self, shape: &Shape, parameters: &[Lanes], draws: usize, rng: &mut Stream) {
+        self.noise.draw(parameters, draws, rng, &mut self.lambda);
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let tiles = shape.tiles(l);
+            let first = tiles.start;
+            means(
+                layer.family,
+                &self.lambda[tiles.clone()],
+                draws,
+                &mut self.mean[tiles.clone()],
+                &mut self.slope[tiles],
+            );
+            for q in 0..draws {
+                for k in 0..layer.width {
+                    let mean = self.mean[first + k / LANES].0[q][k % LANES];
+                    self.z[first + k / LANES].0[q][k % LANES] = drawn(layer.family, mean, rng);
+                }
+            }
+        }
+    }
+
+    /// An estimate of the bound of a document, but for what does not depend on its latents; its gradient along the parameters is
+    /// left in `gradient`, the derivatives along the activations in `d_above`.
+    pub(crate) fn step(
+        &mut self,
+        shape: &Shape,
+        words: &Words,
+        seen: &Seen,
+        links: &[Link],
+        parameters: &[Lanes],
+        draws: usize,
+        rng: &mut Stream,
+    ) -> f32 {
+        self.draw(shape, parameters, draws, rng);
+        self.evaluate(shape, words, seen, links, parameters, draws)
+    }
+
+    /// The same at the draws that are there.
+    pub(crate) fn evaluate(
+        &mut self,
+        shape: &Shape,
+        words: &Words,
+        seen: &Seen,
+        links: &[Link],
+        parameters: &[Lanes],
+        draws: usize,
+    ) -> f32 {
+        let lowest = shape.tiles(0);
+        self.inverse.resize(words.terms.len(), [0.0; DRAWS]);
+        let mut value = rates(words, seen, &self.z[lowest.clone()], draws, &mut self.inverse);
+        for (tile, sums) in self.mean[lowest.clone()].iter().zip(seen.sums) {
+            for q in 0..draws {
+                value[q] -= tile.0[q].iter().zip(sums.0).map(|(mean, sum)| mean * sum).sum::<f32>();
+            }
+        }
+        let is_binary = |l: usize| shape.layers()[l].family == Family::Bernoulli;
+        differences(
+            words,
+            seen,
+            &self.z[lowest.clone()],
+            is_binary(0),
+            draws,
+            &self.inverse,
+            &mut self.signal[lowest.clone()],
+        );
+        for tile in &mut self.signal[lowest.end..] {
+            *tile = Tile::default();
+        }
+        for (l, link) in links.iter().enumerate() {
+            let tiles = shape.tiles(l);
+            let (up, up_len) = match shape.layers().get(l + 1) {
+                Some(layer) => (shape.tiles(l + 1), layer.width),
+                None => (tiles.end..tiles.end, 0),
+            };
+            activations(link, &self.z[up.clone()], up_len, draws, &mut self.above[tiles.clone()]);
+            own(
+                link,
+                &self.lambda[tiles.clone()],
+                &self.mean[tiles.clone()],
+                &self.above[tiles.clone()],
+                draws,
+                &mut self.signal[tiles.clone()],
+                &mut self.d_above[tiles.clone()],
+                &mut value,
+            );
+            if up_len > 0 {
+                parents(
+                    link,
+                    &self.mean[tiles.clone()],
+                    &self.above[tiles],
+                    &self.z[up.clone()],
+                    up_len,
+                    is_binary(l + 1),
+                    draws,
+                    &mut self.signal[up],
+                );
+            }
+        }
+        self.noise.recursive(shape, parameters, &self.z, draws, &mut self.signal, &mut value);
+        self.gradient.fill(Lanes::default());
+        for (signal, slope) in self.signal.iter_mut().zip(&self.slope) {
+            for q in 0..draws {
+                for lane in 0..LANES {
+                    signal.0[q][lane] *= slope.0[q][lane];
+                }
+            }
+        }
+        self.noise.pullback(&self.signal, draws, &mut self.gradient);
+        value[..draws].iter().sum::<f32>() / draws as f32
+    }
+
+    /// Adds the derivatives along the weights between layers at the last step's draws.
+    pub(crate) fn between(&self, shape: &Shape, draws: usize, d_weights: &mut [Vec<Lanes>]) {
+        for (l, out) in d_weights.iter_mut().enumerate() {
+            let tiles = shape.tiles(l);
+            let (up, up_len) = match shape.layers().get(l + 1) {
+                Some(layer) => (shape.tiles(l + 1), layer.width),
+                None => (tiles.end..tiles.end, 0),
+            };
+            let (d_rows, d_bias) = out.split_at_mut(up_len * tiles.len());
+            gradient(&self.z[up], up_len, &self.d_above[tiles], draws, d_rows, d_bias);
+        }
+    }
+}
+
+/// One draw of a latent.
+fn drawn(family: Family, mean: f32, rng: &mut Stream) -> f32 {
+    match family {
+        Family::Bernoulli => f32::from(rng.random::<f32>() < mean),
+        Family::Poisson if mean < SMALL => {
+            let (u, mut p): (f32, f32) = (rng.random(), (-mean).exp());
+            let (mut reached, mut z) = (p, 0.0_f32);
+            while u > reached && z < 100.0 {
+                z += 1.0;
+                p *= mean / z;
+                reached += p;
+            }
+            z
+        }
+        // A mean that is no number has been kept out by the caller; this is for what is left of doubt.
+        Family::Poisson => Poisson::new(mean.min(1e6)).map_or(0.0, |law| law.sample(rng)),
+    }
+}

@@ -1,0 +1,249 @@
+//! Documents that were not trained on: their latents given the weights, and how well the words that were hidden are foretold.
+
+use crate::adam;
+use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
+use crate::error::Result;
+use crate::estimate::Estimator;
+use crate::kernel::between::Link;
+use crate::kernel::words::{Seen, Words};
+use crate::local::Method;
+use crate::shape::Shape;
+use crate::train::Training;
+use crate::weights::{Between, TermWeights};
+use hyperprior_math::random::stream;
+use hyperprior_math::single::{DRAWS, LANES, Lanes};
+use hyperprior_math::special::ln_factorial;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How a document's latents are fitted once the weights are given. The same for every method.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FitSettings {
+    /// Steps; from half way on their size falls along a half cosine.
+    pub steps: u32,
+    /// Their size.
+    pub size: f32,
+    /// Draws in a step: 1, 2, 4 or 8.
+    pub draws: usize,
+}
+
+impl Default for FitSettings {
+    fn default() -> Self {
+        Self { steps: 200, size: 0.1, draws: 2 }
+    }
+}
+
+/// How well hidden words are foretold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Heldout {
+    /// exp(−Σ y ln μ / Σ y) over the hidden words, with μ = E W · E z, normalised.
+    pub perplexity: f64,
+    /// The same with the normalised rates averaged over draws of q(z).
+    pub perplexity_averaged: f64,
+    /// The bound on the words that were seen, per word.
+    pub elbo_per_word: f64,
+    /// How many words were hidden.
+    pub hidden: f64,
+}
+
+/// What is hidden.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hide {
+    /// Half of the word types of each document, every count of a type with it.
+    Types,
+    /// Half of the words of each document, one by one.
+    Tokens,
+}
+
+/// Draws of λ that means are taken over, at a time, and how many times.
+const ROUNDS: usize = 8;
+const STEP: u64 = u64::MAX - 3;
+
+/// E z, layer by layer, from draws of λ.
+pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, document: u64) -> Vec<Vec<f32>> {
+    let mut estimator = Estimator::new(shape, method);
+    let mut rng = stream(seed, STEP, document, 1);
+    let mut sums: Vec<Vec<f32>> = shape.layers().iter().map(|layer| vec![0.0; layer.width]).collect();
+    let rounds = if method.rank() == 0 { 1 } else { ROUNDS };
+    for _ in 0..rounds {
+        estimator.draw(shape, own, DRAWS, &mut rng);
+        for (l, sum) in sums.iter_mut().enumerate() {
+            for (k, sum) in sum.iter_mut().enumerate() {
+                let (tile, lane) = shape.place(l, k);
+                *sum += (0..DRAWS).map(|q| estimator.mean[tile].0[q][lane]).sum::<f32>() / (DRAWS * rounds) as f32;
+            }
+        }
+    }
+    sums
+}
+
+/// A model with its weights given.
+pub struct Predictor<'a> {
+    shape: &'a Shape,
+    method: Method,
+    terms: &'a TermWeights,
+    between: Vec<Between>,
+    activity: f32,
+    seed: u64,
+    settings: FitSettings,
+}
+
+impl<'a> Predictor<'a> {
+    /// From a training as it stands.
+    pub fn new(training: &'a Training, settings: FitSettings) -> Self {
+        Self {
+            shape: training.shape(),
+            method: training.settings().method,
+            terms: training.terms(),
+            between: training.settled(),
+            activity: training.settings().activity,
+            seed: training.settings().seed,
+            settings,
+        }
+    }
+
+    /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
+    fn fit(&self, seen: &Document, hidden: &Document, index: u64) -> (Vec<Lanes>, f64) {
+        let shape = self.shape;
+        let len = self.method.parameters_len(shape);
+        let [mut at, mut first, mut second] = [0, 1, 2].map(|_| vec![Lanes::default(); len]);
+        let mut rng = stream(self.seed, STEP, index, 0);
+        self.method.start(shape, self.activity, &mut rng, &mut at);
+        // Types that are hidden are not known to be absent.
+        let n = shape.tiles(0).len();
+        let mut sums = self.terms.seen().sums.to_vec();
+        let mut row = vec![Lanes::default(); n];
+        let mut background = self.terms.background_sum();
+        let is_seen = |term: &u32| seen.terms.binary_search(term).is_ok();
+        for term in hidden.terms.iter().filter(|term| !is_seen(term)) {
+            self.terms.mean_row(*term as usize, &mut row);
+            for (sum, row) in sums.iter_mut().zip(&row) {
+                for lane in 0..LANES {
+                    sum.0[lane] = (sum.0[lane] - row.0[lane]).max(0.0);
+                }
+            }
+            background -= f64::from(self.terms.background(*term as usize));
+        }
+        let whole = self.terms.seen();
+        let weights = Seen { weights: whole.weights, background: whole.background, sums: &sums };
+        let links: Vec<Link> = self.between.iter().map(Between::link).collect();
+        let words = Words { terms: &seen.terms, counts: &seen.counts };
+        let mut estimator = Estimator::new(shape, self.method);
+        let steps = self.settings.steps;
+        let (mut value, mut counted) = (0.0, 0.0);
+        for step in 0..steps {
+            let one = estimator.step(shape, &words, &weights, &links, &at, self.settings.draws, &mut rng);
+            let done = step as f32 / steps as f32;
+            let falling = if done < 0.5 {
+                1.0
+            } else {
+                (0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0)).cos())).max(0.02)
+            };
+            if step * 10 >= steps * 9 {
+                value += f64::from(one);
+                counted += 1.0;
+            }
+            adam::ascend(&mut at, &estimator.gradient, &mut first, &mut second, step + 1, self.settings.size * falling);
+        }
+        let constant: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+        (at, value / f64::max(counted, 1.0) - constant - background)
+    }
+
+    /// Hides a part of each document, fits the rest, and foretells what was hidden.
+    ///
+    /// # Errors
+    /// What the hiding says.
+    pub fn heldout(&self, corpus: &Corpus, hide: Hide) -> Result<Heldout> {
+        let one = |d: usize| -> Result<[f64; 5]> {
+            let (seen, hidden) = match hide {
+                Hide::Types => hide_types(corpus.document(d), 0.5, self.seed, d as u64)?,
+                Hide::Tokens => hide_tokens(corpus.document(d), 0.5, self.seed, d as u64)?,
+            };
+            if seen.terms.is_empty() || hidden.terms.is_empty() {
+                return Ok([0.0; 5]);
+            }
+            let (own, elbo) = self.fit(&seen, &hidden, d as u64);
+            let [plug_in, averaged] = self.foretold(&own, &hidden, d as u64);
+            let count = |document: &Document| document.counts.iter().map(|x| f64::from(*x)).sum::<f64>();
+            Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
+        };
+        let rows: Vec<[f64; 5]> = (0..corpus.documents_len()).into_par_iter().map(one).collect::<Result<_>>()?;
+        let mut sums = [0.0; 5];
+        for row in rows {
+            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+        let [plug_in, averaged, elbo, hidden, seen] = sums;
+        Ok(Heldout {
+            perplexity: (-plug_in / hidden).exp(),
+            perplexity_averaged: (-averaged / hidden).exp(),
+            elbo_per_word: elbo / seen,
+            hidden,
+        })
+    }
+
+    /// Σ y ln μ over the hidden words, with the means plugged in and with the rates averaged over draws.
+    fn foretold(&self, own: &[Lanes], hidden: &Document, index: u64) -> [f64; 2] {
+        let shape = self.shape;
+        let mean = &expected(shape, self.method, own, self.seed, index)[0];
+        let width = shape.layers()[0].width;
+        let rates = |z: &[f32]| -> Vec<f64> {
+            let total: f64 = (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.sum(k))).sum();
+            let rate = |term: &u32| -> f64 {
+                (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.mean(*term as usize, k))).sum()
+            };
+            hidden.terms.iter().map(|term| rate(term) / f64::max(total, f64::MIN_POSITIVE)).collect()
+        };
+        let log = |shares: &[f64]| -> f64 {
+            shares.iter().zip(&hidden.counts).map(|(share, y)| f64::from(*y) * share.max(FLOOR).ln()).sum()
+        };
+        let mut averaged = vec![0.0; hidden.terms.len()];
+        let mut estimator = Estimator::new(shape, self.method);
+        let mut rng = stream(self.seed, STEP, index, 2);
+        let mut z = vec![0.0; width];
+        let mut counted = 0.0;
+        for _ in 0..ROUNDS {
+            estimator.draw(shape, own, DRAWS, &mut rng);
+            for q in 0..DRAWS {
+                for (k, z) in z.iter_mut().enumerate() {
+                    let (tile, lane) = shape.place(0, k);
+                    *z = estimator.z[tile].0[q][lane];
+                }
+                if z.iter().all(|z| *z == 0.0) {
+                    continue;
+                }
+                counted += 1.0;
+                averaged.iter_mut().zip(rates(&z)).for_each(|(sum, share)| *sum += share);
+            }
+        }
+        averaged.iter_mut().for_each(|sum| *sum /= f64::max(counted, 1.0));
+        [log(&rates(mean)), log(&averaged)]
+    }
+}
+
+/// The least share that a word is given.
+const FLOOR: f64 = 1e-12;
+
+/// The perplexity of the hidden words under the shares that all words have in the training documents.
+///
+/// # Errors
+/// What the hiding says.
+pub fn unigram(train: &Corpus, test: &Corpus, hide: Hide, seed: u64) -> Result<f64> {
+    let mut shares = vec![0.1_f64; train.terms_len()];
+    for (term, x) in train.terms().iter().zip(train.counts()) {
+        shares[*term as usize] += f64::from(*x);
+    }
+    let total: f64 = shares.iter().sum();
+    let (mut sum, mut count) = (0.0, 0.0);
+    for d in 0..test.documents_len() {
+        let (_, hidden) = match hide {
+            Hide::Types => hide_types(test.document(d), 0.5, seed, d as u64)?,
+            Hide::Tokens => hide_tokens(test.document(d), 0.5, seed, d as u64)?,
+        };
+        for (term, y) in hidden.terms.iter().zip(&hidden.counts) {
+            sum += f64::from(*y) * (shares[*term as usize] / total).ln();
+            count += f64::from(*y);
+        }
+    }
+    Ok((-sum / f64::max(count, 1.0)).exp())
+}

@@ -1,0 +1,224 @@
+//! A layer of latents given the one above: a = b + Σ_k W_k z_k, with the children in lanes.
+//!
+//! Given λ the children are independent of the parents in q, and the layer's log density is linear in them; so their means take
+//! their places, and what is computed here is exact over the children's draws.
+
+use super::{row, total};
+use crate::shape::Family;
+use hyperprior_math::simd::{Simd, prelude::*};
+use hyperprior_math::simd_fn;
+use hyperprior_math::single::simd::{V, ln, load, softplus_sigmoid, splat};
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+
+/// The least rate of a Poisson.
+pub(crate) const RATE_MIN: f32 = 1e-4;
+
+/// A layer's weights: for each parent a row over the children, and their intercepts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link<'a> {
+    pub(crate) rows: &'a [Lanes],
+    pub(crate) bias: &'a [Lanes],
+    pub(crate) family: Family,
+    /// One where there is a child.
+    pub(crate) mask: &'a [Lanes],
+}
+
+#[inline(always)]
+fn activations_kernel<S: Simd>(
+    s: S,
+    link: &Link,
+    parents: &[Tile],
+    parents_len: usize,
+    draws: usize,
+    out: &mut [Tile],
+) {
+    let n = link.bias.len();
+    for j in 0..n {
+        let mut a = [load(s, &link.bias[j].0); DRAWS];
+        for k in 0..parents_len {
+            let w = load(s, &link.rows[k * n + j].0);
+            for q in 0..draws {
+                a[q] = w.mul_add(splat(s, parents[k / LANES].0[q][k % LANES]), a[q]);
+            }
+        }
+        for q in 0..draws {
+            a[q].store_slice(&mut out[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// What the parents say to each child.
+    pub(crate) fn activations(link: &Link, parents: &[Tile], parents_len: usize, draws: usize, out: &mut [Tile]) = activations_kernel
+);
+
+/// E ln p(z | a) over z with mean m, but for terms without a, and its derivative along a.
+#[inline(always)]
+fn expected<S: Simd>(s: S, family: Family, mean: V<S>, a: V<S>) -> (V<S>, V<S>) {
+    let (soft, slope) = softplus_sigmoid(s, a);
+    match family {
+        Family::Poisson => {
+            let rate = soft + RATE_MIN;
+            (mean.mul_add(ln(s, rate), -rate), slope * (mean / rate - 1.0))
+        }
+        Family::Bernoulli => (mean.mul_add(a, -soft), mean - slope),
+    }
+}
+
+#[inline(always)]
+fn own_kernel<S: Simd>(
+    s: S,
+    link: &Link,
+    lambda: &[Tile],
+    mean: &[Tile],
+    a: &[Tile],
+    draws: usize,
+    signal: &mut [Tile],
+    d_a: &mut [Tile],
+    value: &mut [f32; DRAWS],
+) {
+    for j in 0..a.len() {
+        let mask = load(s, &link.mask[j].0);
+        for q in 0..draws {
+            let (m, a) = (row(s, &mean[j], q), row(s, &a[j], q));
+            let (expected, slope) = expected(s, link.family, m, a);
+            let (entropy, ratio) = match link.family {
+                Family::Poisson => {
+                    let ln_m = ln(s, m.max(splat(s, 1e-30)));
+                    let (soft, _) = softplus_sigmoid(s, a);
+                    (m - m * ln_m, ln(s, soft + RATE_MIN) - ln_m)
+                }
+                Family::Bernoulli => {
+                    let l = row(s, &lambda[j], q);
+                    let (soft, _) = softplus_sigmoid(s, l);
+                    (soft - m * l, a - l)
+                }
+            };
+            value[q] += total((expected + entropy) * mask);
+            (row(s, &signal[j], q) + ratio * mask).store_slice(&mut signal[j].0[q]);
+            (slope * mask).store_slice(&mut d_a[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds −KL(q(z | λ) ‖ p(z | a)) of each draw to `value`, and to `signal` by how much ln p − ln q of a latent changes as it
+    /// goes up by one; `d_a` becomes the derivative along a.
+    pub(crate) fn own(
+        link: &Link,
+        lambda: &[Tile],
+        mean: &[Tile],
+        a: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+        d_a: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) = own_kernel
+);
+
+#[inline(always)]
+fn parents_kernel<S: Simd>(
+    s: S,
+    link: &Link,
+    mean: &[Tile],
+    a: &[Tile],
+    parents: &[Tile],
+    parents_len: usize,
+    is_binary: bool,
+    draws: usize,
+    signal: &mut [Tile],
+) {
+    let n = a.len();
+    for j in 0..n {
+        let mask = load(s, &link.mask[j].0);
+        for q in 0..draws {
+            let (m, a) = (row(s, &mean[j], q), row(s, &a[j], q));
+            let now = expected(s, link.family, m, a).0;
+            for k in 0..parents_len {
+                let w = load(s, &link.rows[k * n + j].0);
+                let is_on = is_binary && parents[k / LANES].0[q][k % LANES] > 0.5;
+                let change = if is_on {
+                    now - expected(s, link.family, m, a - w).0
+                } else {
+                    expected(s, link.family, m, a + w).0 - now
+                };
+                signal[k / LANES].0[q][k % LANES] += total(change * mask);
+            }
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds to each parent's signal by how much its children's log density changes as it goes up by one, or from 0 to 1.
+    pub(crate) fn parents(
+        link: &Link,
+        mean: &[Tile],
+        a: &[Tile],
+        parents: &[Tile],
+        parents_len: usize,
+        is_binary: bool,
+        draws: usize,
+        signal: &mut [Tile],
+    ) = parents_kernel
+);
+
+#[inline(always)]
+fn gradient_kernel<S: Simd>(
+    s: S,
+    parents: &[Tile],
+    parents_len: usize,
+    d_a: &[Tile],
+    draws: usize,
+    d_rows: &mut [Lanes],
+    d_bias: &mut [Lanes],
+) {
+    let n = d_a.len();
+    let share = 1.0 / draws as f32;
+    for j in 0..n {
+        let mut sum = load(s, &d_bias[j].0);
+        for q in 0..draws {
+            sum = row(s, &d_a[j], q).mul_add(splat(s, share), sum);
+        }
+        sum.store_slice(&mut d_bias[j].0);
+        for k in 0..parents_len {
+            let mut sum = load(s, &d_rows[k * n + j].0);
+            for q in 0..draws {
+                let z = parents[k / LANES].0[q][k % LANES] * share;
+                sum = row(s, &d_a[j], q).mul_add(splat(s, z), sum);
+            }
+            sum.store_slice(&mut d_rows[k * n + j].0);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds the derivatives along the weights, averaged over the draws.
+    pub(crate) fn gradient(
+        parents: &[Tile],
+        parents_len: usize,
+        d_a: &[Tile],
+        draws: usize,
+        d_rows: &mut [Lanes],
+        d_bias: &mut [Lanes],
+    ) = gradient_kernel
+);
+
+#[inline(always)]
+fn means_kernel<S: Simd>(s: S, family: Family, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) {
+    for j in 0..lambda.len() {
+        for q in 0..draws {
+            let (soft, sigmoid) = softplus_sigmoid(s, row(s, &lambda[j], q));
+            let (m, d) = match family {
+                Family::Poisson => (soft + RATE_MIN, sigmoid),
+                Family::Bernoulli => (sigmoid, sigmoid * (splat(s, 1.0) - sigmoid)),
+            };
+            m.store_slice(&mut mean[j].0[q]);
+            d.store_slice(&mut slope[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// The means of q(z | λ), and their derivatives along λ.
+    pub(crate) fn means(family: Family, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) = means_kernel
+);

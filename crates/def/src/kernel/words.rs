@@ -1,0 +1,228 @@
+//! The words of a document given the lowest layer: x_v ~ Poisson(b_v + Σ_k W_vk z_k), at the cost of the words that occur.
+//!
+//! The words that do not occur enter only through Σ_v W_vk, which is calculated once for all documents.
+
+use super::row;
+use hyperprior_math::simd::{Simd, prelude::*};
+use hyperprior_math::simd_fn;
+use hyperprior_math::single::simd::{V, exp, ln, ln_normal, load, splat, sums};
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+
+/// A document's words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Words<'a> {
+    pub(crate) terms: &'a [u32],
+    pub(crate) counts: &'a [f32],
+}
+
+/// What documents see of the weights.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen<'a> {
+    /// Rows of W, one a term.
+    pub(crate) weights: &'a [Lanes],
+    /// b.
+    pub(crate) background: &'a [f32],
+    /// Σ_v W_vk.
+    pub(crate) sums: &'a [Lanes],
+}
+
+/// A rate has at least this, so that its logarithm is a number.
+pub(crate) const RATE_MIN: f32 = 1e-12;
+
+#[inline(always)]
+fn dots<S: Simd, const TERMS: usize, const COUNT: usize>(
+    s: S,
+    words: &Words,
+    seen: &Seen,
+    z: &[Tile],
+    inverse: &mut [[f32; DRAWS]],
+) {
+    let n = z.len();
+    for first in (0..words.terms.len()).step_by(TERMS) {
+        let mut sum = [splat(s, 0.0); DRAWS];
+        let rows: [&[Lanes]; TERMS] = std::array::from_fn(
+            #[inline(always)]
+            |t| &seen.weights[words.terms[(first + t).min(words.terms.len() - 1)] as usize * n..][..n],
+        );
+        for j in 0..n {
+            for q in 0..COUNT {
+                let z = row(s, &z[j], q);
+                for t in 0..TERMS {
+                    sum[t * COUNT + q] = load(s, &rows[t][j].0).mul_add(z, sum[t * COUNT + q]);
+                }
+            }
+        }
+        let sum = sums(s, sum);
+        for t in 0..TERMS.min(words.terms.len() - first) {
+            let b = seen.background[words.terms[first + t] as usize];
+            for q in 0..COUNT {
+                inverse[first + t][q] = sum[t * COUNT + q] + b;
+            }
+            inverse[first + t][COUNT..].fill(1.0);
+        }
+    }
+}
+
+#[inline(always)]
+fn rates_kernel<S: Simd>(
+    s: S,
+    words: &Words,
+    seen: &Seen,
+    z: &[Tile],
+    draws: usize,
+    inverse: &mut [[f32; DRAWS]],
+) -> [f32; DRAWS] {
+    match draws {
+        1 => dots::<S, 8, 1>(s, words, seen, z, inverse),
+        2 => dots::<S, 4, 2>(s, words, seen, z, inverse),
+        4 => dots::<S, 2, 4>(s, words, seen, z, inverse),
+        _ => dots::<S, 1, 8>(s, words, seen, z, inverse),
+    }
+    // Two words and eight draws of each at a time.
+    let mut total = splat(s, 0.0);
+    let mut pairs = inverse.chunks_exact_mut(2);
+    let mut at = 0;
+    for pair in &mut pairs {
+        let mut x = [words.counts[at]; LANES];
+        x[DRAWS..].fill(words.counts[at + 1]);
+        let flat: &mut [f32] = pair.as_flattened_mut();
+        let rate = V::from_slice(s, flat).max(splat(s, RATE_MIN));
+        total = load(s, &x).mul_add(ln(s, rate), total);
+        (splat(s, 1.0) / rate).store_slice(flat);
+        at += 2;
+    }
+    let mut out = Lanes::default();
+    total.store_slice(&mut out.0);
+    let mut value: [f32; DRAWS] = std::array::from_fn(
+        #[inline(always)]
+        |q| out.0[q] + out.0[q + DRAWS],
+    );
+    if let [last] = pairs.into_remainder() {
+        for q in 0..DRAWS {
+            let rate = last[q].max(RATE_MIN);
+            value[q] += words.counts[at] * rate.ln();
+            last[q] = 1.0 / rate;
+        }
+    }
+    value
+}
+
+simd_fn!(
+    /// Σ_v x_v ln R_v of each draw over the words that occur; 1/R of each word and draw goes to `inverse`.
+    pub(crate) fn rates(words: &Words, seen: &Seen, z: &[Tile], draws: usize, inverse: &mut [[f32; DRAWS]]) -> [f32; DRAWS] = rates_kernel
+);
+
+/// Factors that may be multiplied before a logarithm is taken of them, and the largest that one may be.
+const FACTORS: u32 = 4;
+const FACTOR_MAX: f32 = 1e9;
+/// A rate without a latent is at least this share of the one with it.
+const SHARE_MIN: f32 = 1e-6;
+
+#[inline(always)]
+fn differences_kernel<S: Simd>(
+    s: S,
+    words: &Words,
+    seen: &Seen,
+    z: &[Tile],
+    is_binary: bool,
+    draws: usize,
+    inverse: &[[f32; DRAWS]],
+    out: &mut [Tile],
+) {
+    let n = z.len();
+    let one = splat(s, 1.0);
+    for j in 0..n {
+        let mut sum = [splat(s, 0.0); DRAWS];
+        let mut product = [one; DRAWS];
+        let mut factors = 0;
+        for (i, (term, x)) in words.terms.iter().zip(words.counts).enumerate() {
+            let w = load(s, &seen.weights[*term as usize * n + j].0);
+            // Logarithms are what costs: small counts are multiplied up first.
+            let is_small = *x <= 2.0;
+            for q in 0..draws {
+                let share = w * inverse[i][q];
+                let factor = if is_binary {
+                    let without = one / (one - share).max(splat(s, SHARE_MIN));
+                    row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(without, one + share)
+                } else {
+                    one + share
+                };
+                let factor = factor.min(splat(s, FACTOR_MAX));
+                if is_small {
+                    product[q] *= factor;
+                    if *x == 2.0 {
+                        product[q] *= factor;
+                    }
+                } else {
+                    sum[q] = splat(s, *x).mul_add(ln_normal(s, factor), sum[q]);
+                }
+            }
+            factors += if is_small { *x as u32 } else { 0 };
+            if factors + 2 > FACTORS {
+                for q in 0..draws {
+                    sum[q] += ln_normal(s, product[q]);
+                    product[q] = one;
+                }
+                factors = 0;
+            }
+        }
+        let less = load(s, &seen.sums[j].0);
+        for q in 0..draws {
+            (sum[q] + ln_normal(s, product[q]) - less).store_slice(&mut out[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// For each latent of the lowest layer and each draw, by how much ln p(x | z) changes: from z_k to z_k + 1 for counts, from 0
+    /// to 1 for binary latents.
+    pub(crate) fn differences(
+        words: &Words,
+        seen: &Seen,
+        z: &[Tile],
+        is_binary: bool,
+        draws: usize,
+        inverse: &[[f32; DRAWS]],
+        out: &mut [Tile],
+    ) = differences_kernel
+);
+
+#[inline(always)]
+fn allocate_kernel<S: Simd>(s: S, x: f32, inverse: &[f32; DRAWS], z: &[Tile], draws: usize, out: &mut [Lanes]) {
+    for (z, out) in z.iter().zip(out) {
+        let mut sum = load(s, &out.0);
+        for q in 0..draws {
+            sum = row(s, z, q).mul_add(splat(s, x * inverse[q]), sum);
+        }
+        sum.store_slice(&mut out.0);
+    }
+}
+
+simd_fn!(
+    /// Adds x Σ_s z_k / R of one word to `out`: times W_k it is the part of the word's count that latent k explains.
+    pub(crate) fn allocate(x: f32, inverse: &[f32; DRAWS], z: &[Tile], draws: usize, out: &mut [Lanes]) = allocate_kernel
+);
+
+#[inline(always)]
+fn geometric_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], out: &mut [Lanes]) {
+    let n = rate.len();
+    for (i, (a, out)) in shape.iter().zip(out).enumerate() {
+        let a = load(s, &a.0);
+        // ψ(a) = ψ(a + 6) − Σ 1/(a + i), and e^ψ(x) = x − 1/2 + 1/(24 x) + 1/(48 x²) − 23/(5760 x³) + …
+        let mut lost = splat(s, 1.0) / a;
+        for step in 1..6 {
+            lost += splat(s, 1.0) / (a + step as f32);
+        }
+        let x = a + 6.0;
+        let y = splat(s, 1.0) / x;
+        let series = y.mul_add(splat(s, -23.0 / 5760.0), splat(s, 1.0 / 48.0));
+        let series = series.mul_add(y, splat(s, 1.0 / 24.0));
+        let top = series.mul_add(y, x - 0.5);
+        (top * exp(s, -lost) / load(s, &rate[i % n].0)).store_slice(&mut out.0);
+    }
+}
+
+simd_fn!(
+    /// exp E ln W of gamma variables with these shapes, row by row, and a rate for each lane of a row.
+    pub(crate) fn geometric(shape: &[Lanes], rate: &[Lanes], out: &mut [Lanes]) = geometric_kernel
+);

@@ -1,0 +1,416 @@
+//! The variational model of one document: q(z | λ) with a factor for each latent, and what λ is drawn from.
+//!
+//! With mean-field λ is a point. With a low-rank Gaussian, λ = μ + U ε with few noises ε, so that the latents of a document depend
+//! on each other, and r guesses the noise: ε given z is nearly Gaussian, with the mode and the curvature that follow from μ and
+//! U by one Newton step at ε = 0. r has no parameters of its own and is held fixed while μ and U climb.
+
+use crate::error::{Error, Result};
+use crate::kernel::between::means;
+use crate::kernel::{row, total};
+use crate::shape::{Family, Shape};
+use hyperprior_math::linalg::{cholesky, packed};
+use hyperprior_math::random::Stream;
+use hyperprior_math::simd::{Simd, prelude::*};
+use hyperprior_math::simd_fn;
+use hyperprior_math::single::simd::{load, splat};
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which variational model a document has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Method {
+    /// λ is a point.
+    MeanField,
+    /// λ has a Gaussian law whose covariance has that rank.
+    LowRank(usize),
+    /// The hierarchical variational model that did best: a Gaussian of rank 8.
+    #[default]
+    Hvm,
+}
+
+/// The largest rank.
+const RANK_MAX: usize = 16;
+/// The rank of [`Method::Hvm`].
+const RANK: usize = 8;
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::MeanField => f.write_str("mean-field"),
+            Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
+            Self::Hvm => f.write_str("hvm"),
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let rank = text.strip_prefix("low-rank:").and_then(|rank| rank.parse().ok());
+        match (text, rank) {
+            ("mean-field", _) => Ok(Self::MeanField),
+            ("hvm", _) => Ok(Self::Hvm),
+            (_, Some(rank @ 1..=RANK_MAX)) => Ok(Self::LowRank(rank)),
+            _ => Err(Error::BadSetting {
+                field: "method",
+                value: text.to_owned(),
+                reason: "use mean-field, hvm or low-rank:R with R from 1 to 16",
+            }),
+        }
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.to_string()
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl Method {
+    /// How many noises λ is made of.
+    pub fn rank(self) -> usize {
+        match self {
+            Self::MeanField => 0,
+            Self::LowRank(rank) => rank,
+            Self::Hvm => RANK,
+        }
+    }
+
+    /// How many vectors of lanes a document's parameters take: μ, then the rows of U.
+    pub(crate) fn parameters_len(self, shape: &Shape) -> usize {
+        (1 + self.rank()) * shape.tiles_len()
+    }
+
+    /// Parameters to start from: all latents at the given mean, and nearly mean-field.
+    pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
+        let n = shape.tiles_len();
+        let mask = shape.mask();
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let at = match layer.family {
+                Family::Poisson => mean.exp_m1().ln(),
+                Family::Bernoulli => {
+                    let p = mean.clamp(0.05, 0.5);
+                    (p / (1.0 - p)).ln()
+                }
+            };
+            for j in shape.tiles(l) {
+                for lane in 0..LANES {
+                    let mut normal = |size: f32| {
+                        let normal: f32 = StandardNormal.sample(rng);
+                        size * normal * mask[j].0[lane]
+                    };
+                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1);
+                    for r in 1..=self.rank() {
+                        out[r * n + j].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// How far λ spreads at the start.
+const SPREAD: f32 = 0.1;
+
+/// The noise of one document's draws and what r says of it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Noise {
+    /// ε, and ε less what r expects, noise by noise.
+    eps: Vec<[f32; DRAWS]>,
+    off: Vec<[f32; DRAWS]>,
+    /// μ as a draw, and the means and slopes there.
+    centre: Vec<Tile>,
+    mean: Vec<Tile>,
+    slope: Vec<Tile>,
+    /// c_k = ∂ ln q(z)/∂λ_k over z_k − E z_k, and the curvature.
+    pull: Vec<Lanes>,
+    bend: Vec<Lanes>,
+    /// L with L Lᵀ = P⁻¹, row by row.
+    root: Vec<f32>,
+}
+
+impl Noise {
+    pub(crate) fn new(method: Method, shape: &Shape) -> Self {
+        let (rank, n) = (method.rank(), shape.tiles_len());
+        let tiles = || vec![Tile::default(); if rank > 0 { n } else { 0 }];
+        let lanes = || vec![Lanes::default(); if rank > 0 { n } else { 0 }];
+        Self {
+            eps: vec![[0.0; DRAWS]; rank],
+            off: vec![[0.0; DRAWS]; rank],
+            centre: tiles(),
+            mean: tiles(),
+            slope: tiles(),
+            pull: lanes(),
+            bend: lanes(),
+            root: vec![0.0; rank * rank],
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn eps(&self) -> &[[f32; DRAWS]] {
+        &self.eps
+    }
+
+    /// Draws the noise and λ.
+    pub(crate) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+        for eps in &mut self.eps {
+            for eps in &mut eps[..draws] {
+                *eps = StandardNormal.sample(rng);
+            }
+        }
+        transform(parameters, &self.eps, draws, lambda);
+    }
+
+    /// Adds ln r(ε | z) − ln q(ε) of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
+    /// from 0 to 1.
+    pub(crate) fn recursive(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) {
+        let rank = self.eps.len();
+        if rank == 0 {
+            return;
+        }
+        let n = shape.tiles_len();
+        for (centre, mu) in self.centre.iter_mut().zip(parameters) {
+            centre.0[0] = mu.0;
+        }
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let tiles = shape.tiles(l);
+            means(
+                layer.family,
+                &self.centre[tiles.clone()],
+                1,
+                &mut self.mean[tiles.clone()],
+                &mut self.slope[tiles.clone()],
+            );
+            for j in tiles {
+                let width = (layer.width - (j - shape.tiles(l).start) * LANES).min(LANES);
+                for lane in 0..LANES {
+                    let (mean, slope) = (self.mean[j].0[0][lane], self.slope[j].0[0][lane]);
+                    let (pull, bend) = match layer.family {
+                        Family::Poisson => (slope / mean, slope * slope / mean),
+                        Family::Bernoulli => (1.0, slope),
+                    };
+                    let is_latent = if lane < width { 1.0 } else { 0.0 };
+                    self.pull[j].0[lane] = is_latent * pull;
+                    self.bend[j].0[lane] = is_latent * bend;
+                }
+            }
+        }
+        // P = I + Uᵀ diag(bend) U.
+        let rows = &parameters[n..];
+        let mut precision = vec![0.0; rank * rank];
+        for r in 0..rank {
+            for t in 0..=r {
+                let both = weighted(&rows[r * n..][..n], &rows[t * n..][..n], &self.bend);
+                let entry = f64::from(both) + if r == t { 1.0 } else { 0.0 };
+                (precision[r * rank + t], precision[t * rank + r]) = (entry, entry);
+            }
+        }
+        let Some(factor) = cholesky(&precision, rank) else { return };
+        // P⁻¹ = L Lᵀ with L the transpose of the inverse of P's own factor.
+        let mut log_volume = 0.0;
+        for c in 0..rank {
+            log_volume += factor[packed(c, c)].ln();
+            let mut column = vec![0.0; rank];
+            for r in c..rank {
+                let unit = if r == c { 1.0 } else { 0.0 };
+                let taken: f64 = (c..r).map(|t| factor[packed(r, t)] * column[t]).sum();
+                column[r] = (unit - taken) / factor[packed(r, r)];
+            }
+            for r in 0..rank {
+                self.root[c * rank + r] = column[r] as f32;
+            }
+        }
+        let mut pulled = vec![[0.0_f32; DRAWS]; rank];
+        gather(rows, &self.pull, &self.mean, z, draws, &mut pulled);
+        for q in 0..draws {
+            // m = L (Lᵀ g).
+            let inner: Vec<f32> =
+                (0..rank).map(|r| (0..rank).map(|c| self.root[c * rank + r] * pulled[c][q]).sum()).collect();
+            let (mut squares, mut distance) = (0.0, 0.0);
+            for r in 0..rank {
+                let expected: f32 = (0..rank).map(|t| self.root[r * rank + t] * inner[t]).sum();
+                self.off[r][q] = self.eps[r][q] - expected;
+                squares += self.eps[r][q] * self.eps[r][q];
+            }
+            for r in 0..rank {
+                for t in 0..rank {
+                    distance += precision[r * rank + t] as f32 * self.off[r][q] * self.off[t][q];
+                }
+            }
+            value[q] += log_volume as f32 - 0.5 * distance + 0.5 * squares;
+        }
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let is_binary = layer.family == Family::Bernoulli;
+            differences(rows, n, &self.pull, &self.off, &self.root, shape.tiles(l), is_binary, z, draws, signal);
+        }
+    }
+
+    /// Adds the derivatives along μ and U to `gradient`, given those along λ, averaged over the draws.
+    pub(crate) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+        pullback(&self.eps, d_lambda, draws, gradient);
+    }
+}
+
+#[inline(always)]
+fn transform_kernel<S: Simd>(s: S, parameters: &[Lanes], eps: &[[f32; DRAWS]], draws: usize, lambda: &mut [Tile]) {
+    let n = lambda.len();
+    for j in 0..n {
+        let mu = load(s, &parameters[j].0);
+        for q in 0..draws {
+            let mut x = mu;
+            for (r, eps) in eps.iter().enumerate() {
+                x = load(s, &parameters[(r + 1) * n + j].0).mul_add(splat(s, eps[q]), x);
+            }
+            x.store_slice(&mut lambda[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    fn transform(parameters: &[Lanes], eps: &[[f32; DRAWS]], draws: usize, lambda: &mut [Tile]) = transform_kernel
+);
+
+#[inline(always)]
+fn weighted_kernel<S: Simd>(s: S, a: &[Lanes], b: &[Lanes], weight: &[Lanes]) -> f32 {
+    let mut sum = splat(s, 0.0);
+    for ((a, b), w) in a.iter().zip(b).zip(weight) {
+        sum = (load(s, &a.0) * load(s, &b.0)).mul_add(load(s, &w.0), sum);
+    }
+    total(sum)
+}
+
+simd_fn!(
+    fn weighted(a: &[Lanes], b: &[Lanes], weight: &[Lanes]) -> f32 = weighted_kernel
+);
+
+#[inline(always)]
+fn gather_kernel<S: Simd>(
+    s: S,
+    rows: &[Lanes],
+    pull: &[Lanes],
+    mean: &[Tile],
+    z: &[Tile],
+    draws: usize,
+    out: &mut [[f32; DRAWS]],
+) {
+    let n = z.len();
+    for (r, out) in out.iter_mut().enumerate() {
+        for q in 0..draws {
+            let mut sum = splat(s, 0.0);
+            for j in 0..n {
+                let away = (row(s, &z[j], q) - row(s, &mean[j], 0)) * load(s, &pull[j].0);
+                sum = load(s, &rows[r * n + j].0).mul_add(away, sum);
+            }
+            out[q] = total(sum);
+        }
+    }
+}
+
+simd_fn!(
+    fn gather(
+        rows: &[Lanes],
+        pull: &[Lanes],
+        mean: &[Tile],
+        z: &[Tile],
+        draws: usize,
+        out: &mut [[f32; DRAWS]],
+    ) = gather_kernel
+);
+
+#[inline(always)]
+fn differences_kernel<S: Simd>(
+    s: S,
+    rows: &[Lanes],
+    n: usize,
+    pull: &[Lanes],
+    off: &[[f32; DRAWS]],
+    root: &[f32],
+    tiles: std::ops::Range<usize>,
+    is_binary: bool,
+    z: &[Tile],
+    draws: usize,
+    signal: &mut [Tile],
+) {
+    let rank = off.len();
+    for j in tiles {
+        let pull = load(s, &pull[j].0);
+        let mut square = splat(s, 0.0);
+        for t in 0..rank {
+            let mut x = splat(s, 0.0);
+            for r in 0..rank {
+                x = load(s, &rows[r * n + j].0).mul_add(splat(s, root[r * rank + t]), x);
+            }
+            square = x.mul_add(x, square);
+        }
+        let half = square * pull * pull * 0.5;
+        for q in 0..draws {
+            let mut along = splat(s, 0.0);
+            for r in 0..rank {
+                along = load(s, &rows[r * n + j].0).mul_add(splat(s, off[r][q]), along);
+            }
+            let half = if is_binary { row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(-half, half) } else { half };
+            let change = along.mul_add(pull, -half);
+            (row(s, &signal[j], q) + change).store_slice(&mut signal[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    fn differences(
+        rows: &[Lanes],
+        n: usize,
+        pull: &[Lanes],
+        off: &[[f32; DRAWS]],
+        root: &[f32],
+        tiles: std::ops::Range<usize>,
+        is_binary: bool,
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+    ) = differences_kernel
+);
+
+#[inline(always)]
+fn pullback_kernel<S: Simd>(s: S, eps: &[[f32; DRAWS]], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+    let n = d_lambda.len();
+    let share = 1.0 / draws as f32;
+    for j in 0..n {
+        let mut d_mu = load(s, &gradient[j].0);
+        for q in 0..draws {
+            d_mu = row(s, &d_lambda[j], q).mul_add(splat(s, share), d_mu);
+        }
+        d_mu.store_slice(&mut gradient[j].0);
+        for (r, eps) in eps.iter().enumerate() {
+            let mut d_row = load(s, &gradient[(r + 1) * n + j].0);
+            for q in 0..draws {
+                d_row = row(s, &d_lambda[j], q).mul_add(splat(s, share * eps[q]), d_row);
+            }
+            d_row.store_slice(&mut gradient[(r + 1) * n + j].0);
+        }
+    }
+}
+
+simd_fn!(
+    fn pullback(eps: &[[f32; DRAWS]], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) = pullback_kernel
+);

@@ -1,0 +1,135 @@
+//! The layers of a deep exponential family, and how its latents lie in lanes.
+
+use crate::error::{Error, Result};
+use hyperprior_math::single::{LANES, Lanes, lanes_len};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+/// The law of a layer's latents given the layer above.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// z ~ Poisson(softplus(a)).
+    #[default]
+    Poisson,
+    /// z ~ Bernoulli(sigmoid(a)).
+    Bernoulli,
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Poisson => "poisson",
+            Self::Bernoulli => "bernoulli",
+        })
+    }
+}
+
+impl FromStr for Family {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "poisson" => Ok(Self::Poisson),
+            "bernoulli" => Ok(Self::Bernoulli),
+            _ => Err(Error::BadSetting { field: "family", value: text.to_owned(), reason: "use poisson or bernoulli" }),
+        }
+    }
+}
+
+/// One layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Layer {
+    /// The law of its latents.
+    pub family: Family,
+    /// How many there are.
+    pub width: usize,
+}
+
+/// The layers, the one next to the words first. Each starts at a new vector of lanes, so that lanes beyond its last latent are
+/// empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    layers: Vec<Layer>,
+    /// Where the tiles of each layer begin; one more number than there are layers.
+    firsts: Vec<usize>,
+}
+
+/// The widest layer that is allowed.
+const WIDTH_MAX: usize = 4096;
+
+impl Shape {
+    /// Lays the layers out.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] where there is no layer, an empty one, or one that is too wide.
+    pub fn new(layers: &[Layer]) -> Result<Self> {
+        let bad = |value: String, reason| Err(Error::BadSetting { field: "layers", value, reason });
+        if layers.is_empty() {
+            return bad(String::new(), "a model has at least one layer; write its width, such as 50");
+        }
+        if let Some(layer) = layers.iter().find(|layer| !(1..=WIDTH_MAX).contains(&layer.width)) {
+            return bad(layer.width.to_string(), "a layer has from 1 to 4096 latents");
+        }
+        let mut firsts = vec![0];
+        for layer in layers {
+            firsts.push(firsts[firsts.len() - 1] + lanes_len(layer.width));
+        }
+        Ok(Self { layers: layers.to_vec(), firsts })
+    }
+
+    /// The layers.
+    pub fn layers(&self) -> &[Layer] {
+        &self.layers
+    }
+
+    /// How many latents a document has.
+    pub fn latents_len(&self) -> usize {
+        self.layers.iter().map(|layer| layer.width).sum()
+    }
+
+    /// How many vectors of lanes its latents take.
+    pub fn tiles_len(&self) -> usize {
+        self.firsts[self.layers.len()]
+    }
+
+    /// The vectors of one layer.
+    pub fn tiles(&self, layer: usize) -> Range<usize> {
+        self.firsts[layer]..self.firsts[layer + 1]
+    }
+
+    /// Where latent `k` of a layer is: its vector and lane.
+    pub fn place(&self, layer: usize, k: usize) -> (usize, usize) {
+        (self.firsts[layer] + k / LANES, k % LANES)
+    }
+
+    /// One in every lane that holds a latent, zero in the others.
+    pub fn mask(&self) -> Vec<Lanes> {
+        let mut mask = vec![Lanes::default(); self.tiles_len()];
+        for (l, layer) in self.layers.iter().enumerate() {
+            for k in 0..layer.width {
+                let (tile, lane) = self.place(l, k);
+                mask[tile].0[lane] = 1.0;
+            }
+        }
+        mask
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn layers_start_at_new_lanes() {
+        let layer = |width| Layer { family: Family::Poisson, width };
+        let shape = Shape::new(&[layer(100), layer(30), layer(16)]).expect("a shape");
+        assert_eq!((shape.latents_len(), shape.tiles_len()), (146, 7 + 2 + 1));
+        assert_eq!((shape.tiles(1), shape.place(1, 17)), (7..9, (8, 1)));
+        let ones: f32 = shape.mask().iter().flat_map(|lanes| lanes.0).sum();
+        assert_eq!(ones, 146.0);
+        assert!(Shape::new(&[]).is_err() && Shape::new(&[layer(0)]).is_err());
+    }
+}

@@ -1,0 +1,480 @@
+//! Training: minibatches of documents climb the bound with their own parameters, and the weights follow.
+
+use crate::adam;
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+use crate::estimate::Estimator;
+use crate::kernel::between::Link;
+use crate::kernel::draws_len;
+use crate::kernel::words::{Words, allocate};
+use crate::local::Method;
+use crate::shape::{Family, Layer, Shape};
+use crate::weights::{Belief, Between, TermPrior, TermWeights};
+use hyperprior_math::random::{Stream, stream};
+use hyperprior_math::single::{DRAWS, Lanes, Tile};
+use hyperprior_math::special::ln_factorial;
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// Everything that decides how a training goes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// The layers, the one next to the words first.
+    pub layers: Vec<Layer>,
+    /// The variational model of a document.
+    pub method: Method,
+    /// What is believed of the weights.
+    pub weights: Belief,
+    /// The prior of the words' weights.
+    pub term_prior: TermPrior,
+    /// The mean that latents start from.
+    pub activity: f32,
+    /// The seed: same seed, same numbers, at any number of threads.
+    pub seed: u64,
+    /// How often every document is visited.
+    pub epochs: u32,
+    /// Documents in a minibatch.
+    pub batch: usize,
+    /// Draws of a document's latents in a step: 1, 2, 4 or 8.
+    pub draws: usize,
+    /// Steps of a document's own parameters at a visit.
+    pub local_steps: u32,
+    /// The size of those steps at the beginning; from half way on it falls along a half cosine.
+    pub local_size: f32,
+    /// The size of steps of the weights between layers.
+    pub between_size: f32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            layers: vec![Layer { family: Family::Poisson, width: 50 }],
+            method: Method::default(),
+            weights: Belief::default(),
+            term_prior: TermPrior::default(),
+            activity: 1.0,
+            seed: 1,
+            epochs: 60,
+            batch: 256,
+            draws: 1,
+            local_steps: 5,
+            local_size: 0.1,
+            between_size: 0.02,
+        }
+    }
+}
+
+impl Settings {
+    /// Whether every field has a meaning.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        Shape::new(&self.layers)?;
+        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
+        let positive = |x: f32| x > 0.0 && x.is_finite();
+        for (field, x) in [
+            ("term_prior.shape", self.term_prior.shape),
+            ("term_prior.rate", self.term_prior.rate),
+            ("activity", self.activity),
+            ("local_size", self.local_size),
+            ("between_size", self.between_size),
+        ] {
+            if !positive(x) {
+                return bad(field, x.to_string(), "it is a number above 0");
+            }
+        }
+        if self.batch == 0 {
+            return bad("batch", self.batch.to_string(), "a minibatch has at least one document");
+        }
+        if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
+            return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
+        }
+        if self.local_steps == 0 {
+            return bad("local_steps", self.local_steps.to_string(), "a document takes at least one step at a visit");
+        }
+        Ok(())
+    }
+}
+
+/// What an epoch did.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The bound on ln p(corpus), from the documents as they were visited and the weights at the end.
+    pub elbo: f64,
+}
+
+/// A model being trained.
+#[derive(Clone, Debug)]
+pub struct Training<'a> {
+    corpus: &'a Corpus,
+    settings: Settings,
+    shape: Shape,
+    terms: TermWeights,
+    between: Vec<Between>,
+    /// The documents' own parameters, and the moments of their gradients.
+    local: [Vec<Lanes>; 3],
+    epoch: u32,
+    step: u64,
+    /// −Σ ln x! of each document.
+    constants: Vec<f64>,
+    visits: Vec<Visit>,
+}
+
+/// Documents that one thread treats at a time.
+const CHUNK: usize = 16;
+
+/// A few documents of a minibatch, and what came of them.
+#[derive(Clone, Debug)]
+struct Visit {
+    estimator: Estimator,
+    documents: Vec<usize>,
+    /// The lowest layer's draws of each document, and 1/R of its words.
+    z: Vec<Vec<Tile>>,
+    inverse: Vec<Vec<[f32; DRAWS]>>,
+    activity: Vec<Lanes>,
+    d_between: Vec<Vec<Lanes>>,
+    value: f64,
+}
+
+/// Streams for a minibatch's weights, for the order of documents and for the start are apart from those of documents.
+const WEIGHTS: u64 = u64::MAX;
+const ORDER: u64 = u64::MAX - 1;
+const START: u64 = u64::MAX - 2;
+
+impl<'a> Training<'a> {
+    /// A model before its first epoch.
+    ///
+    /// # Errors
+    /// What [`Settings::check`] says, and [`Error::BadSetting`] for a corpus without documents.
+    pub fn new(corpus: &'a Corpus, settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        if corpus.documents_len() == 0 || corpus.tokens_len() == 0 {
+            return Err(Error::BadSetting {
+                field: "corpus",
+                value: "nothing".to_owned(),
+                reason: "there is no document with a word to learn from",
+            });
+        }
+        let shape = Shape::new(&settings.layers)?;
+        let mut rng = stream(settings.seed, START, 0, 0);
+        let terms = start(corpus, settings, &mut rng);
+        let between = Between::all(&shape, settings.weights, settings.activity, &mut rng);
+        let parameters_len = settings.method.parameters_len(&shape);
+        let len = parameters_len * corpus.documents_len();
+        let mut local = [vec![Lanes::default(); len], vec![Lanes::default(); len], vec![Lanes::default(); len]];
+        local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
+            let mut rng = stream(settings.seed, START, 1 + d as u64, 0);
+            settings.method.start(&shape, settings.activity, &mut rng, own);
+        });
+        let constant = |d| -corpus.document(d).1.iter().map(|x| ln_factorial(f64::from(*x))).sum::<f64>();
+        let visits_len = settings.batch.min(corpus.documents_len()).div_ceil(CHUNK);
+        let visit = Visit::new(&shape, settings.method, &between);
+        Ok(Self {
+            corpus,
+            settings: settings.clone(),
+            terms,
+            between,
+            local,
+            epoch: 0,
+            step: 0,
+            constants: (0..corpus.documents_len()).map(constant).collect(),
+            visits: vec![visit; visits_len],
+            shape,
+        })
+    }
+
+    /// The layers.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The words' weights.
+    pub fn terms(&self) -> &TermWeights {
+        &self.terms
+    }
+
+    /// The weights between layers, those above the lowest layer first; the last are the top layer's own parameters.
+    pub fn between(&self) -> &[Between] {
+        &self.between
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Epochs done.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The share of all counts that the background explains, by their means.
+    pub fn background_share(&self) -> f64 {
+        let documents = self.corpus.documents_len() as f64;
+        documents * self.terms.background_sum() / self.corpus.tokens_len() as f64
+    }
+
+    /// E z of a document's latents, layer by layer.
+    pub fn activations(&self, document: usize) -> Vec<Vec<f32>> {
+        let parameters_len = self.settings.method.parameters_len(&self.shape);
+        let own = &self.local[0][document * parameters_len..][..parameters_len];
+        crate::heldout::expected(&self.shape, self.settings.method, own, self.settings.seed, document as u64)
+    }
+
+    /// One pass over all documents.
+    pub fn run_epoch(&mut self) -> Epoch {
+        let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
+        order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
+        let mut elbo = 0.0;
+        for batch in order.chunks(self.settings.batch) {
+            elbo += self.run_batch(batch);
+        }
+        self.epoch += 1;
+        elbo -= self.corpus.documents_len() as f64 * self.terms.background_sum();
+        elbo += self.terms.value() + self.between.iter().map(Between::value).sum::<f64>();
+        Epoch { number: self.epoch, elbo }
+    }
+
+    /// The size of a step now, as a share of the first.
+    fn falling(&self) -> f32 {
+        let done = self.epoch as f32 / self.settings.epochs.max(1) as f32;
+        if done < 0.5 {
+            1.0
+        } else {
+            0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0).min(1.0)).cos()).max(0.04)
+        }
+    }
+
+    /// One minibatch: the documents' bounds.
+    fn run_batch(&mut self, batch: &[usize]) -> f64 {
+        let settings = &self.settings;
+        let falling = self.falling();
+        let draws = draws_len(settings.draws);
+        let mut rng = stream(settings.seed, self.step, WEIGHTS, 0);
+        for between in &mut self.between {
+            between.draw(&mut rng);
+        }
+        let links: Vec<Link> = self.between.iter().map(Between::link).collect();
+        let (shape, seen, corpus, constants, step) =
+            (&self.shape, self.terms.seen(), self.corpus, &self.constants, self.step);
+        let parameters_len = settings.method.parameters_len(shape);
+        // Each document's parameters are lent to the one visit that treats it.
+        let [at, first, second] = &mut self.local;
+        let mut places: Vec<usize> = (0..batch.len()).collect();
+        places.sort_by_key(|i| batch[*i]);
+        let mut lent: Vec<Option<[&mut [Lanes]; 3]>> = (0..batch.len()).map(|_| None).collect();
+        let mut rest = [at.as_mut_slice(), first.as_mut_slice(), second.as_mut_slice()];
+        let mut skipped = 0;
+        for place in places {
+            let d = batch[place];
+            lent[place] = Some(rest.each_mut().map(|rest| {
+                let (_, tail) = std::mem::take(rest).split_at_mut((d - skipped) * parameters_len);
+                let (own, tail) = tail.split_at_mut(parameters_len);
+                *rest = tail;
+                own
+            }));
+            skipped = d + 1;
+        }
+        let used = batch.len().div_ceil(CHUNK);
+        let number = self.epoch * settings.local_steps;
+        self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
+            |((visit, documents), lent)| {
+                visit.clear(documents);
+                for (i, d) in documents.iter().enumerate() {
+                    let Some([at, first, second]) = &mut lent[i] else { continue };
+                    let (terms, counts) = corpus.document(*d);
+                    let words = Words { terms, counts };
+                    let mut rng = stream(settings.seed, step, *d as u64, 0);
+                    let mut value = 0.0;
+                    for local_step in 0..settings.local_steps {
+                        value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
+                        let size = settings.local_size * falling;
+                        adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, size);
+                    }
+                    visit.value += f64::from(value) + constants[*d];
+                    visit.keep(shape, i, draws);
+                }
+            },
+        );
+        let visits = &self.visits[..used];
+        let scale = corpus.documents_len() as f32 / batch.len() as f32;
+        let value: f64 = visits.iter().map(|visit| visit.value).sum();
+        let mut activity = vec![Lanes::default(); shape.tiles(0).len()];
+        let mut d_between: Vec<Vec<Lanes>> =
+            self.between.iter().map(|between| vec![Lanes::default(); between.len()]).collect();
+        for visit in visits {
+            add(&mut activity, &visit.activity, scale);
+            for (sum, own) in d_between.iter_mut().zip(&visit.d_between) {
+                add(sum, own, scale);
+            }
+        }
+        let index = TermIndex::new(corpus, batch);
+        let share = scale / draws as f32;
+        let statistic = |v: usize, row: &mut [Lanes]| {
+            let mut by_background = 0.0;
+            for (place, word) in index.of(v) {
+                let visit = &visits[place / CHUNK];
+                let x = corpus.document(batch[place]).1[word];
+                let inverse = &visit.inverse[place % CHUNK][word];
+                allocate(share * x, inverse, &visit.z[place % CHUNK], draws, row);
+                by_background += share * x * inverse[..draws].iter().sum::<f32>();
+            }
+            by_background
+        };
+        let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
+        self.terms.update(forgetting, &statistic, &activity, corpus.documents_len() as f32);
+        let size = settings.between_size * falling;
+        for (between, gradient) in self.between.iter_mut().zip(&d_between) {
+            between.ascend(gradient, size);
+        }
+        self.step += 1;
+        value
+    }
+
+    /// What is needed to fit other documents: the weights at their means.
+    pub(crate) fn settled(&self) -> Vec<Between> {
+        let mut between = self.between.clone();
+        between.iter_mut().for_each(Between::settle);
+        between
+    }
+}
+
+/// The weights' statistics move (t + delay)^−forgetting of the way at step t.
+const DELAY: f32 = 4.0;
+const FORGETTING: f32 = 0.6;
+
+fn add(sum: &mut [Lanes], other: &[Lanes], scale: f32) {
+    for (sum, other) in sum.iter_mut().zip(other) {
+        for (sum, other) in sum.0.iter_mut().zip(other.0) {
+            *sum += scale * other;
+        }
+    }
+}
+
+impl Visit {
+    fn new(shape: &Shape, method: Method, between: &[Between]) -> Self {
+        let lowest = shape.tiles(0).len();
+        Self {
+            estimator: Estimator::new(shape, method),
+            documents: Vec::with_capacity(CHUNK),
+            z: vec![vec![Tile::default(); lowest]; CHUNK],
+            inverse: vec![Vec::new(); CHUNK],
+            activity: vec![Lanes::default(); lowest],
+            d_between: between.iter().map(|between| vec![Lanes::default(); between.len()]).collect(),
+            value: 0.0,
+        }
+    }
+
+    fn clear(&mut self, documents: &[usize]) {
+        self.documents.clear();
+        self.documents.extend_from_slice(documents);
+        self.activity.fill(Lanes::default());
+        self.d_between.iter_mut().for_each(|d| d.fill(Lanes::default()));
+        self.value = 0.0;
+    }
+
+    /// Keeps what the weights need of the last step.
+    fn keep(&mut self, shape: &Shape, i: usize, draws: usize) {
+        let lowest = shape.tiles(0);
+        self.z[i].copy_from_slice(&self.estimator.z[lowest.clone()]);
+        std::mem::swap(&mut self.inverse[i], &mut self.estimator.inverse);
+        let share = 1.0 / draws as f32;
+        for (sum, mean) in self.activity.iter_mut().zip(&self.estimator.mean[lowest]) {
+            for q in 0..draws {
+                for (sum, mean) in sum.0.iter_mut().zip(mean.0[q]) {
+                    *sum += share * mean;
+                }
+            }
+        }
+        self.estimator.between(shape, draws, &mut self.d_between);
+    }
+}
+
+/// The words of a minibatch term by term.
+struct TermIndex {
+    starts: Vec<u32>,
+    /// The document's place in the minibatch, and the word's place in the document.
+    words: Vec<(u32, u32)>,
+}
+
+impl TermIndex {
+    fn new(corpus: &Corpus, batch: &[usize]) -> Self {
+        let mut starts = vec![0_u32; corpus.terms_len() + 1];
+        for d in batch {
+            for term in corpus.document(*d).0 {
+                starts[*term as usize + 1] += 1;
+            }
+        }
+        for v in 0..corpus.terms_len() {
+            starts[v + 1] += starts[v];
+        }
+        let mut at = starts.clone();
+        let mut words = vec![(0, 0); starts[corpus.terms_len()] as usize];
+        for (place, d) in batch.iter().enumerate() {
+            for (word, term) in corpus.document(*d).0.iter().enumerate() {
+                words[at[*term as usize] as usize] = (place as u32, word as u32);
+                at[*term as usize] += 1;
+            }
+        }
+        Self { starts, words }
+    }
+
+    fn of(&self, term: usize) -> impl Iterator<Item = (usize, usize)> {
+        let range = self.starts[term] as usize..self.starts[term + 1] as usize;
+        self.words[range].iter().map(|(place, word)| (*place as usize, *word as usize))
+    }
+}
+
+/// Each latent starts from the words of a few documents, mixed with those of all.
+fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights {
+    const FEW: usize = 20;
+    const SHARE: f32 = 0.8;
+    const BACKGROUND: f32 = 0.1;
+    let (documents, terms) = (corpus.documents_len(), corpus.terms_len());
+    let width = settings.layers[0].width;
+    let mut all = vec![0.1_f32; terms];
+    for (term, x) in corpus.terms().iter().zip(corpus.counts()) {
+        all[*term as usize] += x;
+    }
+    let total: f32 = all.iter().sum();
+    all.iter_mut().for_each(|x| *x /= total);
+    let length = corpus.tokens_len() as f32 / documents as f32;
+    let active = match settings.layers[0].family {
+        Family::Poisson => settings.activity,
+        Family::Bernoulli => settings.activity.clamp(0.05, 0.5),
+    };
+    let size = length / (width as f32 * active);
+    let mut own = vec![0.0_f32; terms * width];
+    for k in 0..width {
+        let mut taken = 0.0;
+        for _ in 0..FEW {
+            let (words, counts) = corpus.document(rng.random_range(0..documents));
+            for (term, x) in words.iter().zip(counts) {
+                own[*term as usize * width + k] += x;
+                taken += x;
+            }
+        }
+        for v in 0..terms {
+            let x = &mut own[v * width + k];
+            let normal: f32 = StandardNormal.sample(rng);
+            *x = size * (SHARE * *x / f32::max(taken, 1.0) + (1.0 - SHARE) * all[v] * (0.3 * normal).exp());
+        }
+    }
+    let background: Vec<f32> = all.iter().map(|share| BACKGROUND * length * share).collect();
+    TermWeights::new(
+        settings.weights,
+        settings.term_prior,
+        width,
+        &|v, k| own[v * width + k],
+        &background,
+        documents as f32 * active,
+        documents as f32,
+    )
+}

@@ -1,0 +1,470 @@
+//! The weights of a deep exponential family, and what is believed of them.
+//!
+//! The words' weights W ≥ 0 and their background b have gamma priors. Given how the counts are shared among the latents they are
+//! conjugate: every q that is offered has the same two statistics, the counts A_vk that latent k explains of term v (with the
+//! prior's shape) and the activity B_k that it had (with the prior's rate), and they are averaged over minibatches (stochastic
+//! variational inference; Hoffman, Blei, Wang and Paisley, 2013). Documents see exp E ln W where a rate's logarithm is taken
+//! and E W where rates are summed, which bounds E ln p(x | z, W) from below for any q(W).
+//!
+//! Weights between layers are Gaussian, with a prior N(0, 1), and climb the gradient.
+
+use crate::adam::Adam;
+use crate::error::{Error, Result};
+use crate::kernel::between::Link;
+use crate::kernel::words::{Seen, geometric};
+use crate::shape::{Family, Shape};
+use hyperprior_math::random::Stream;
+use hyperprior_math::single::{LANES, Lanes, lanes_len};
+use hyperprior_math::special::{digamma, ln_gamma};
+use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// What is believed of a weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Belief {
+    /// A gamma law for the words' weights, a Gaussian for those between layers.
+    #[default]
+    Gamma,
+    /// A log-normal law for the words' weights, a Gaussian for those between layers.
+    LogNormal,
+    /// One value each.
+    Point,
+}
+
+impl FromStr for Belief {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "gamma" => Ok(Self::Gamma),
+            "log-normal" => Ok(Self::LogNormal),
+            "point" => Ok(Self::Point),
+            _ => Err(Error::BadSetting {
+                field: "weights",
+                value: text.to_owned(),
+                reason: "use gamma, log-normal or point",
+            }),
+        }
+    }
+}
+
+impl fmt::Display for Belief {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Gamma => "gamma",
+            Self::LogNormal => "log-normal",
+            Self::Point => "point",
+        })
+    }
+}
+
+/// The prior of the words' weights.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TermPrior {
+    /// The shape: below 1, few terms have nearly all of a latent's weight.
+    pub shape: f32,
+    /// The rate.
+    pub rate: f32,
+}
+
+impl Default for TermPrior {
+    fn default() -> Self {
+        Self { shape: 0.1, rate: 0.3 }
+    }
+}
+
+/// q(W) and q(b).
+#[derive(Clone, Debug)]
+pub struct TermWeights {
+    belief: Belief,
+    prior: TermPrior,
+    width: usize,
+    /// A, a row of lanes for each term; lanes without a latent hold the prior's shape.
+    shape: Vec<Lanes>,
+    /// B.
+    rate: Vec<Lanes>,
+    background_shape: Vec<f32>,
+    background_rate: f32,
+    /// exp E ln W and exp E ln b; Σ_v E W_vk and Σ_v E b_v.
+    geometric: Vec<Lanes>,
+    sums: Vec<Lanes>,
+    background_geometric: Vec<f32>,
+    background_sum: f64,
+}
+
+/// Rows that one thread treats at a time.
+pub(crate) const ROWS: usize = 128;
+
+impl TermWeights {
+    /// Weights with the given means, as sure as `activity` documents make them.
+    pub(crate) fn new(
+        belief: Belief,
+        prior: TermPrior,
+        width: usize,
+        means: &dyn Fn(usize, usize) -> f32,
+        background: &[f32],
+        activity: f32,
+        documents: f32,
+    ) -> Self {
+        let n = lanes_len(width);
+        let (rate, background_rate) = (prior.rate + activity, prior.rate + documents);
+        let mut shape = vec![Lanes([prior.shape; LANES]); background.len() * n];
+        for v in 0..background.len() {
+            for k in 0..width {
+                shape[v * n + k / LANES].0[k % LANES] = (means(v, k) * rate).max(prior.shape);
+            }
+        }
+        let mut weights = Self {
+            belief,
+            prior,
+            width,
+            geometric: vec![Lanes::default(); shape.len()],
+            shape,
+            rate: vec![Lanes([rate; LANES]); n],
+            background_shape: background.iter().map(|b| (b * background_rate).max(prior.shape)).collect(),
+            background_rate,
+            sums: vec![Lanes::default(); n],
+            background_geometric: vec![0.0; background.len()],
+            background_sum: 0.0,
+        };
+        weights.refresh();
+        weights
+    }
+
+    /// How many terms there are.
+    pub fn terms_len(&self) -> usize {
+        self.background_shape.len()
+    }
+
+    /// How many latents the lowest layer has.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// E W_vk.
+    pub fn mean(&self, term: usize, k: usize) -> f32 {
+        let (tile, lane) = (k / LANES, k % LANES);
+        self.shape[term * self.rate.len() + tile].0[lane] / self.rate[tile].0[lane]
+    }
+
+    /// E b_v.
+    pub fn background(&self, term: usize) -> f32 {
+        self.background_shape[term] / self.background_rate
+    }
+
+    /// Σ_v E b_v.
+    pub fn background_sum(&self) -> f64 {
+        self.background_sum
+    }
+
+    /// Σ_v E W_vk.
+    pub fn sum(&self, k: usize) -> f32 {
+        self.sums[k / LANES].0[k % LANES]
+    }
+
+    /// exp E ln W_vk, which documents see in the logarithms of rates.
+    pub fn seen_weight(&self, term: usize, k: usize) -> f32 {
+        self.geometric[term * self.rate.len() + k / LANES].0[k % LANES]
+    }
+
+    /// exp E ln b_v.
+    pub fn seen_background(&self, term: usize) -> f32 {
+        self.background_geometric[term]
+    }
+
+    pub(crate) fn seen(&self) -> Seen<'_> {
+        Seen { weights: &self.geometric, background: &self.background_geometric, sums: &self.sums }
+    }
+
+    /// E W of one term, in lanes.
+    pub(crate) fn mean_row(&self, term: usize, out: &mut [Lanes]) {
+        let n = self.rate.len();
+        for (j, out) in out.iter_mut().enumerate() {
+            for lane in 0..LANES {
+                out.0[lane] = self.shape[term * n + j].0[lane] / self.rate[j].0[lane];
+            }
+            hide_padding(self.width, j, out);
+        }
+    }
+
+    /// Moves the statistics a share `step` of the way: `statistic(v, row, background)` writes what latents and background explain
+    /// of term v in the whole corpus, not yet times W, and `activity` is what the latents did in it.
+    pub(crate) fn update(
+        &mut self,
+        step: f32,
+        statistic: &(dyn Fn(usize, &mut [Lanes]) -> f32 + Sync),
+        activity: &[Lanes],
+        documents: f32,
+    ) {
+        let (n, width, prior) = (self.rate.len(), self.width, self.prior);
+        let rows = self.shape.par_chunks_mut(ROWS * n).zip(self.background_shape.par_chunks_mut(ROWS)).enumerate();
+        let (seen, background) = (&self.geometric, &self.background_geometric);
+        rows.for_each(|(chunk, (rows, own))| {
+            let mut explained = vec![Lanes::default(); n];
+            for (r, (row, b)) in rows.chunks_exact_mut(n).zip(own).enumerate() {
+                let v = chunk * ROWS + r;
+                explained.fill(Lanes::default());
+                let by_background = statistic(v, &mut explained);
+                *b += step * (prior.shape + by_background * background[v] - *b);
+                for j in 0..n {
+                    let seen = &seen[v * n + j].0;
+                    for lane in 0..LANES.min(width - j * LANES) {
+                        let goal = prior.shape + explained[j].0[lane] * seen[lane];
+                        row[j].0[lane] += step * (goal - row[j].0[lane]);
+                    }
+                }
+            }
+        });
+        for (rate, activity) in self.rate.iter_mut().zip(activity) {
+            for (rate, activity) in rate.0.iter_mut().zip(activity.0) {
+                *rate += step * (prior.rate + activity - *rate);
+            }
+        }
+        self.background_rate += step * (prior.rate + documents - self.background_rate);
+        self.refresh();
+    }
+
+    /// Calculates what documents see.
+    fn refresh(&mut self) {
+        let n = self.rate.len();
+        let (rate, width, belief) = (&self.rate, self.width, self.belief);
+        let chunks = self.geometric.par_chunks_mut(ROWS * n).zip(self.shape.par_chunks(ROWS * n));
+        let partial: Vec<Vec<f64>> = chunks
+            .map(|(out, shape)| {
+                match belief {
+                    Belief::Gamma => geometric(shape, rate, out),
+                    // The best log-normal given A and B has variance 1/A and mean A/B.
+                    Belief::LogNormal | Belief::Point => {
+                        let is_point = belief == Belief::Point;
+                        for (i, (out, a)) in out.iter_mut().zip(shape).enumerate() {
+                            for lane in 0..LANES {
+                                let a = a.0[lane];
+                                let less = if is_point { 1.0 } else { (-0.5 / a).exp() };
+                                out.0[lane] = a / rate[i % n].0[lane] * less;
+                            }
+                        }
+                    }
+                }
+                let mut sums = vec![0.0; n * LANES];
+                for row in shape.chunks_exact(n) {
+                    for (sum, a) in sums.iter_mut().zip(row.iter().flat_map(|lanes| lanes.0)) {
+                        *sum += f64::from(a);
+                    }
+                }
+                for (i, out) in out.iter_mut().enumerate() {
+                    hide_padding(width, i % n, out);
+                }
+                sums
+            })
+            .collect();
+        for j in 0..n {
+            for lane in 0..LANES {
+                let sum: f64 = partial.iter().map(|sums| sums[j * LANES + lane]).sum();
+                self.sums[j].0[lane] = (sum / f64::from(self.rate[j].0[lane])) as f32;
+            }
+            hide_padding(self.width, j, &mut self.sums[j]);
+        }
+        let b = f64::from(self.background_rate);
+        self.background_sum = self.background_shape.iter().map(|a| f64::from(*a)).sum::<f64>() / b;
+        for (out, a) in self.background_geometric.iter_mut().zip(&self.background_shape) {
+            let a = f64::from(*a);
+            *out = match self.belief {
+                Belief::Gamma => (digamma(a).exp() / b) as f32,
+                Belief::LogNormal => (a / b * (-0.5 / a).exp()) as f32,
+                Belief::Point => (a / b) as f32,
+            };
+        }
+    }
+
+    /// E ln p(W) − E ln q(W), the background's with it; of a point its ln p(ln W).
+    pub fn value(&self) -> f64 {
+        let (c, r) = (f64::from(self.prior.shape), f64::from(self.prior.rate));
+        let of_prior = c * r.ln() - ln_gamma(c);
+        let one = |a: f64, b: f64| {
+            let mean = a / b;
+            match self.belief {
+                Belief::Gamma => {
+                    let psi = digamma(a);
+                    let log_mean = psi - b.ln();
+                    of_prior + (c - 1.0) * log_mean - r * mean - ((a - 1.0) * psi + b.ln() - a - ln_gamma(a))
+                }
+                Belief::LogNormal => {
+                    let (mu, entropy) = (mean.ln() - 0.5 / a, 0.5 * (1.0 + (2.0 * std::f64::consts::PI / a).ln()));
+                    of_prior + c * mu - r * mean + entropy
+                }
+                Belief::Point => of_prior + c * mean.ln() - r * mean,
+            }
+        };
+        let n = self.rate.len();
+        let rows = self.shape.par_chunks(n).map(|row| {
+            (0..self.width)
+                .map(|k| one(f64::from(row[k / LANES].0[k % LANES]), f64::from(self.rate[k / LANES].0[k % LANES])))
+                .sum::<f64>()
+        });
+        // In the order of the rows, so that the sum does not depend on the threads.
+        let rows: Vec<f64> = rows.collect();
+        let b = f64::from(self.background_rate);
+        rows.iter().sum::<f64>() + self.background_shape.iter().map(|a| one(f64::from(*a), b)).sum::<f64>()
+    }
+}
+
+/// Sets the lanes of the j-th vector that hold no latent to zero.
+fn hide_padding(width: usize, j: usize, lanes: &mut Lanes) {
+    lanes.0[LANES.min(width.saturating_sub(j * LANES))..].fill(0.0);
+}
+
+/// The weights from one layer to the one below it, or the natural parameters of the top layer, which has no parents.
+#[derive(Clone, Debug)]
+pub struct Between {
+    family: Family,
+    parents_len: usize,
+    /// Means of the rows, one a parent, and then of the intercepts; and the logarithms of their standard deviations.
+    mean: Vec<Lanes>,
+    log_sd: Vec<Lanes>,
+    /// A draw of them, and the noise that it was made of.
+    drawn: Vec<Lanes>,
+    noise: Vec<Lanes>,
+    mask: Vec<Lanes>,
+    is_point: bool,
+    adam: [Adam; 2],
+}
+
+impl Between {
+    /// The weights above each layer, the lowest first.
+    pub(crate) fn all(shape: &Shape, belief: Belief, prior_mean: f32, rng: &mut Stream) -> Vec<Self> {
+        let mask = shape.mask();
+        let layers = shape.layers();
+        (0..layers.len())
+            .map(|l| {
+                let mask = mask[shape.tiles(l)].to_vec();
+                let (n, parents_len) = (mask.len(), layers.get(l + 1).map_or(0, |above| above.width));
+                let mut mean = vec![Lanes::default(); (parents_len + 1) * n];
+                for (row, lanes) in mean.chunks_exact_mut(n).enumerate() {
+                    for (lanes, mask) in lanes.iter_mut().zip(&mask) {
+                        for (x, mask) in lanes.0.iter_mut().zip(mask.0) {
+                            let normal: f32 = StandardNormal.sample(rng);
+                            let at =
+                                if row < parents_len { SPREAD * normal } else { start(layers[l].family, prior_mean) };
+                            *x = at * mask;
+                        }
+                    }
+                }
+                Self {
+                    family: layers[l].family,
+                    parents_len,
+                    log_sd: vec![Lanes([SD.ln(); LANES]); mean.len()],
+                    drawn: mean.clone(),
+                    noise: vec![Lanes::default(); mean.len()],
+                    adam: [Adam::new(mean.len()), Adam::new(mean.len())],
+                    mean,
+                    mask,
+                    is_point: belief == Belief::Point,
+                }
+            })
+            .collect()
+    }
+
+    pub(crate) fn link(&self) -> Link<'_> {
+        let (rows, bias) = self.drawn.split_at(self.parents_len * self.mask.len());
+        Link { rows, bias, family: self.family, mask: &self.mask }
+    }
+
+    /// How many parents there are.
+    pub fn parents_len(&self) -> usize {
+        self.parents_len
+    }
+
+    /// How many vectors of lanes the rows and the intercepts take.
+    pub(crate) fn len(&self) -> usize {
+        self.mean.len()
+    }
+
+    /// The mean weight from a parent to a child.
+    pub fn mean(&self, parent: usize, child: usize) -> f32 {
+        self.mean[parent * self.mask.len() + child / LANES].0[child % LANES]
+    }
+
+    /// The mean intercept of a child.
+    pub fn intercept(&self, child: usize) -> f32 {
+        self.mean(self.parents_len, child)
+    }
+
+    /// Draws the weights that a step is for; the intercepts stay at their means.
+    pub(crate) fn draw(&mut self, rng: &mut Stream) {
+        let n = self.mask.len();
+        for i in 0..self.mean.len() {
+            let is_sure = self.is_point || i >= self.parents_len * n;
+            for lane in 0..LANES {
+                let noise: f32 = if is_sure { 0.0 } else { StandardNormal.sample(rng) };
+                let noise = noise * self.mask[i % n].0[lane];
+                self.noise[i].0[lane] = noise;
+                self.drawn[i].0[lane] = self.mean[i].0[lane] + self.log_sd[i].0[lane].exp() * noise;
+            }
+        }
+    }
+
+    /// The means take the place of a draw.
+    pub(crate) fn settle(&mut self) {
+        self.drawn.clone_from(&self.mean);
+    }
+
+    /// A step along the gradient of the whole corpus at the draw; the prior N(0, 1) of the weights is added here.
+    pub(crate) fn ascend(&mut self, gradient: &[Lanes], size: f32) {
+        let n = self.mask.len();
+        let rows_len = self.parents_len * n;
+        let (mut d_mean, mut d_log_sd) = (gradient.to_vec(), vec![Lanes::default(); gradient.len()]);
+        for i in 0..rows_len {
+            for lane in 0..LANES {
+                let mask = self.mask[i % n].0[lane];
+                let d = mask * (gradient[i].0[lane] - self.drawn[i].0[lane]);
+                d_mean[i].0[lane] = d;
+                let sd = self.log_sd[i].0[lane].exp();
+                d_log_sd[i].0[lane] = mask * (d * self.noise[i].0[lane] * sd + 1.0);
+            }
+        }
+        let [means, sds] = &mut self.adam;
+        means.ascend(&mut self.mean, &d_mean, size);
+        if !self.is_point {
+            sds.ascend(&mut self.log_sd[..], &d_log_sd, size);
+        }
+    }
+
+    /// E ln p − E ln q of the weights; of points ln p.
+    pub fn value(&self) -> f64 {
+        let n = self.mask.len();
+        let mut value = 0.0;
+        for i in 0..self.parents_len * n {
+            for lane in 0..LANES {
+                let (m, log_sd) = (f64::from(self.mean[i].0[lane]), f64::from(self.log_sd[i].0[lane]));
+                let mask = f64::from(self.mask[i % n].0[lane]);
+                value += mask
+                    * if self.is_point {
+                        -0.5 * (m * m + (2.0 * std::f64::consts::PI).ln())
+                    } else {
+                        0.5 + log_sd - 0.5 * (m * m + (2.0 * log_sd).exp())
+                    };
+            }
+        }
+        value
+    }
+}
+
+/// How far apart weights between layers start, and how sure of themselves.
+const SPREAD: f32 = 0.3;
+const SD: f32 = 0.1;
+
+/// The intercept at which a layer has the given mean.
+fn start(family: Family, mean: f32) -> f32 {
+    match family {
+        Family::Poisson => mean.exp_m1().ln(),
+        Family::Bernoulli => {
+            let p = mean.clamp(0.05, 0.5);
+            (p / (1.0 - p)).ln()
+        }
+    }
+}
