@@ -106,6 +106,52 @@ fn vectors_and_matrices() {
     assert_value("a[1] * t(R[1:2, c(2, 1)])", &[0.35, 0.7, 1.4, 0.35]);
 }
 
+/// A matrix is made a vector by column, the first index fastest; JAGS 4.3.1 gives these numbers.
+#[test]
+fn matrices_become_vectors_by_column() {
+    let data = "given.m <- structure(1:6, .Dim = c(3, 2))\ngiven.w <- structure(1:8, .Dim = c(2, 2, 2))\ny <- 0";
+    let found = |expression: &str| {
+        let source =
+            format!("model {{ a ~ dnorm(0, 1) y ~ dnorm(a, 1) m <- a * given.m w <- a * given.w x <- {expression} }}");
+        let found = calculated(&source, data, &[("a", 1.0)]);
+        let mut x: Vec<(String, f64)> = found.into_iter().filter(|(name, _)| name.starts_with('x')).collect();
+        x.sort_by_key(|(name, _)| name[1..].trim_matches(['[', ']']).parse::<usize>().unwrap_or(0));
+        x.into_iter().map(|(_, x)| x).collect::<Vec<_>>()
+    };
+    let cases: [(&str, &[f64]); 9] = [
+        ("c(m, 7 * a)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0]),
+        ("c(t(m))", &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]),
+        ("c(w)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]),
+        ("c(w[2,,])", &[2.0, 4.0, 6.0, 8.0]),
+        ("rep(m[1:2,], 2)", &[1.0, 2.0, 4.0, 5.0, 1.0, 2.0, 4.0, 5.0]),
+        ("rep(m, c(1, 2, 0, 0, 1, 0))", &[1.0, 2.0, 2.0, 5.0]),
+        ("rank(t(m))", &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0]),
+        ("order(t(m))", &[1.0, 3.0, 5.0, 2.0, 4.0, 6.0]),
+        ("inprod(c(1, 2, 3, 4, 5, 6), m)", &[91.0]),
+    ];
+    for (expression, expected) in cases {
+        assert_eq!(found(expression), expected, "{expression}");
+    }
+}
+
+/// Extents of a single element are nothing in a definition, as in JAGS.
+#[test]
+fn sides_agree_without_extents_of_one() {
+    let data = "given.m <- structure(1:6, .Dim = c(3, 2))\ngiven.r <- structure(1:3, .Dim = c(1, 3))\ny <- 0";
+    for (relation, element, expected) in [
+        ("x[1, 1:3] <- m[1:3, 2]", "x[1,3]", 6.0),
+        ("x[1:3] <- r[1, 1:3]", "x[2]", 2.0),
+        ("x[1:3] <- r", "x[2]", 2.0),
+        ("x[1:3, 1, 1:2] <- m", "x[2,1,2]", 5.0),
+        ("x[1:2, 1:3] <- t(m[1:3, 1:2])", "x[2,1]", 4.0),
+    ] {
+        let source = format!(
+            "var r[1, 3]; model {{ a ~ dnorm(0, 1) y ~ dnorm(a, 1) m <- a * given.m r <- a * given.r {relation} }}"
+        );
+        assert_eq!(calculated(&source, data, &[("a", 1.0)])[element], expected, "{relation}");
+    }
+}
+
 #[test]
 fn order() {
     assert_value("sort(a[])", &[-0.4, 0.7, 1.5]);

@@ -104,6 +104,13 @@ messages! {
     a_declaration_of_nothing: "var y[N];\nmodel { y[1] ~ dnorm(0, 1) }", "N <- 0";
     an_impossible_observation: "model {\n  for (i in 1:3) {\n    y[i] ~ dpois(2)\n  }\n}\n", "y <- c(1, 2.5, 3)";
     sides_of_different_size: "model { x[1:3] <- a[1:2] y ~ dnorm(x[1], 1) }", "a <- c(1, 2)\ny <- 1";
+    a_matrix_that_is_turned: "model { x[1:2, 1:3] <- m[1:3, 1:2] y ~ dnorm(x[1, 1], 1) }", "m <- structure(1:6, .Dim = c(3, 2))\ny <- 1";
+    a_matrix_of_a_vector: "model { x[1:2, 1:3] <- v[] y ~ dnorm(x[1, 1], 1) }", "v <- 1:6\ny <- 1";
+    a_vector_of_a_matrix: "model { x[1:6] <- m[,] y ~ dnorm(x[1], 1) }", "m <- structure(1:6, .Dim = c(3, 2))\ny <- 1";
+    a_declared_matrix_that_is_turned: "var x[2, 3];\nmodel { x <- m y ~ dnorm(x[1, 1], 1) }", "m <- structure(1:6, .Dim = c(3, 2))\ny <- 1";
+    a_number_for_a_vector: "model { x[1:2] <- 3 y ~ dnorm(x[1], 1) }", "y <- 1";
+    a_vector_with_the_law_of_a_matrix: "model { x[1:4] ~ dwish(R[,], 3) }", "R <- structure(c(2, 0.5, 0.5, 1), .Dim = c(2, 2))";
+    a_matrix_with_the_law_of_a_vector: "model { x[1:2, 1:2] ~ ddirch(a[]) }", "a <- c(1, 1, 1, 1)";
     vectors_of_different_size: "model { x[1:3] <- a[] + b[] }", "a <- c(1, 2, 3)\nb <- c(1, 2)";
     a_vector_with_the_law_of_a_number: "model { x[1:3] ~ dnorm(0, 1) }", "";
     a_vector_as_a_parameter: "model { x ~ dnorm(a[], 1) }", "a <- c(1, 2)";

@@ -17,6 +17,13 @@ impl Engine<'_> {
             let diagnostic = Diagnostic::error("a function of no numbers", span).label("the vector is empty");
             return Err(self.fail("empty", frame, diagnostic));
         }
+        if !matches!(
+            function,
+            Builtin::LogDeterminant | Builtin::Inverse | Builtin::Transpose | Builtin::NormalProbability
+        ) {
+            // The rest are of vectors, and the order of a matrix's elements is the language's, not ours.
+            values = values.into_iter().map(as_vector).collect();
+        }
         let scalar = match function {
             Builtin::Sum => self.builder.sum(&flatten(values)),
             Builtin::Product => self.builder.product(&flatten(values)),
@@ -299,6 +306,13 @@ impl Engine<'_> {
         let scale = self.elementwise(Function::Sqrt, &[values[2].clone()], span, frame)?;
         let scaled = self.elementwise(Function::Multiply, &[centred, scale], span, frame)?;
         self.elementwise(Function::Phi, &[scaled], span, frame)
+    }
+}
+
+fn as_vector(value: Value) -> Value {
+    match value {
+        Value::Array(ref shape, _) if shape.len() > 1 => Value::vector(value.into_vector()),
+        _ => value,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::engine::{Engine, Failed, Frame, Lowered};
 use super::ir::{Kind, Node, Relation, Restriction};
 use super::law::AnyLaw;
-use super::value::{Value, describe};
+use super::value::{Value, by, describe, dropped};
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Dialect;
 use crate::syntax::ast::{Link, RestrictionKind};
@@ -31,19 +31,15 @@ impl<'a> Engine<'a> {
     fn assign(
         &mut self,
         instance: u32,
-        relation: &Relation,
+        relation: &'a Relation,
         flats: &[usize],
         value: &Value,
         frame: &Frame,
     ) -> Lowered<()> {
         let array = relation.target.array;
-        if value.elements().len() != flats.len() {
-            let name = self.arrays[array].name;
-            let message = format!("{} elements of `{name}` are defined as {}", flats.len(), value.describe());
-            let diagnostic = Diagnostic::error(message, relation.span)
-                .label("the two sides differ in size")
-                .hint("make both sides the same size, or define one element at a time in a loop");
-            return Err(self.fail("shapes", frame, diagnostic));
+        let wanted = self.target_shape(&relation.target, frame)?;
+        if !dropped(value.shape()).eq(wanted.iter().copied()) {
+            return Err(self.unlike(relation, &wanted, value.shape(), frame));
         }
         for (&flat, &e) in flats.iter().zip(value.elements()) {
             if self.arrays[array].definitions[flat] != instance {
@@ -114,20 +110,54 @@ impl<'a> Engine<'a> {
                         .hint("write the vector's elements one by one, if they are independent");
                     return Err(self.fail("bounds", frame, diagnostic));
                 }
-                let count = shape.iter().product::<usize>();
-                if count != flats.len() {
-                    let name = self.arrays[array].name;
-                    let message =
-                        format!("{} elements of `{name}` have the distribution of {}", flats.len(), describe(&shape));
-                    let diagnostic = Diagnostic::error(message, relation.span)
-                        .label("the two sides differ in size")
-                        .hint(format!("write the range on the left, such as `{name}[1:{count}]`"));
-                    return Err(self.fail("shapes", frame, diagnostic));
+                let wanted = self.target_shape(&relation.target, frame)?;
+                if !dropped(&shape).eq(wanted.iter().copied()) {
+                    return Err(self.unlike(relation, &wanted, &shape, frame));
                 }
                 self.draw_vector(relation, flats, law, &observed, frame)?;
             }
         }
         Ok(())
+    }
+
+    /// The two sides of a relation have different shapes, though perhaps as many elements.
+    fn unlike(&mut self, relation: &Relation, left: &[usize], right: &[usize], frame: &Frame) -> Failed {
+        let name = self.arrays[relation.target.array].name;
+        let is_law = matches!(relation.kind, Kind::Law { .. });
+        let count: usize = left.iter().product();
+        let (part, is_many) = match left {
+            [] => ("one element".to_string(), false),
+            [n] => (format!("{n} elements"), true),
+            more => (format!("the {} part", by(more)), false),
+        };
+        let how = match (is_law, is_many) {
+            (true, true) => "have the distribution of",
+            (true, false) => "has the distribution of",
+            (false, true) => "are defined as",
+            (false, false) => "is defined as",
+        };
+        let message = format!("{part} of `{name}` {how} {}", describe(right));
+        let hint = match (left, right) {
+            (_, right) if is_law => {
+                let ranges: Vec<String> = right.iter().map(|n| format!("1:{n}")).collect();
+                format!("write on the left what the distribution gives, such as `{name}[{}]`", ranges.join(", "))
+            }
+            ([n, m], [k, l]) if (n, m) == (l, k) => {
+                "turn the right side with `t(…)`, or define one element at a time in a loop".to_string()
+            }
+            ([_], [_, _, ..]) if right.iter().product::<usize>() == count => {
+                "`c(…)` makes a vector of the right side, column by column".to_string()
+            }
+            ([n, _], [_]) if right.iter().product::<usize>() == count => format!(
+                "define one element at a time in a loop; by column, `{name}[i, j]` is element `i + (j - 1) * {n}` of \
+                 the vector"
+            ),
+            _ => "make both sides the same size, or define one element at a time in a loop".to_string(),
+        };
+        let label = if right.iter().product::<usize>() == count { "shape" } else { "size" };
+        let diagnostic =
+            Diagnostic::error(message, relation.span).label(format!("the two sides differ in {label}")).hint(hint);
+        self.fail("shapes", frame, diagnostic)
     }
 
     fn draw_vector(

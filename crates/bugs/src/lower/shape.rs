@@ -1,7 +1,7 @@
 //! The extents of expressions, found before anything in them is defined.
 
 use super::engine::{Engine, Frame, LIMIT, Lowered};
-use super::ir::{Node, NodeKind};
+use super::ir::{Node, NodeKind, Reference};
 use super::locate::shape;
 use super::names::Builtin;
 
@@ -34,9 +34,12 @@ impl<'a> Engine<'a> {
             NodeKind::Call { function, arguments } => match function {
                 Builtin::Elementwise(_) | Builtin::NormalProbability => self.common_shape(arguments.iter(), frame),
                 Builtin::Rank if arguments.len() == 2 => Some(Vec::new()),
-                Builtin::Sort | Builtin::Rank | Builtin::Order | Builtin::Inverse => {
-                    self.shape_of(&arguments[0], frame)
-                }
+                Builtin::Inverse => self.shape_of(&arguments[0], frame),
+                // A vector, even of a matrix.
+                Builtin::Sort | Builtin::Rank | Builtin::Order => self.shape_of(&arguments[0], frame).map(|shape| {
+                    let count = shape.iter().product();
+                    if count == 1 { Vec::new() } else { vec![count] }
+                }),
                 Builtin::Transpose => self.shape_of(&arguments[0], frame).map(|shape| match shape[..] {
                     [n] => vec![1, n],
                     _ => shape.into_iter().rev().collect(),
@@ -79,6 +82,14 @@ impl<'a> Engine<'a> {
                 Some(if n == 1 { Vec::new() } else { vec![n] })
             }
         }
+    }
+
+    /// The extents of a left side, without those of a single element.
+    pub fn target_shape(&mut self, target: &'a Reference, frame: &Frame) -> Lowered<Vec<usize>> {
+        if self.direct(target, frame).is_some() {
+            return Ok(Vec::new());
+        }
+        Ok(shape(&self.locate(target, frame)?))
     }
 
     fn common_shape(&mut self, nodes: impl Iterator<Item = &'a Node>, frame: &Frame) -> Option<Vec<usize>> {

@@ -47,10 +47,37 @@ impl Value {
         }
     }
 
+    /// The elements as functions of vectors see an array: by column, the first index fastest, as in JAGS and R.
+    pub fn into_vector(self) -> Vec<Expr> {
+        match self {
+            Self::Array(shape, elements) if shape.len() > 1 => by_column(&shape).map(|flat| elements[flat]).collect(),
+            other => other.into_elements(),
+        }
+    }
+
     /// What it is, in words.
     pub fn describe(&self) -> String {
         describe(self.shape())
     }
+}
+
+/// The row-major positions of an array's elements, in column-major order.
+fn by_column(shape: &[usize]) -> impl Iterator<Item = usize> {
+    let count: usize = shape.iter().product();
+    (0..count).map(move |place| {
+        let (mut rest, mut flat, mut stride) = (place, 0, count);
+        for &n in shape {
+            stride /= n;
+            flat += rest % n * stride;
+            rest /= n;
+        }
+        flat
+    })
+}
+
+/// The extents without those of a single element: what must agree where an array is defined as another.
+pub(super) fn dropped(shape: &[usize]) -> impl Iterator<Item = usize> {
+    shape.iter().copied().filter(|&n| n != 1)
 }
 
 /// A shape in words.
@@ -59,6 +86,11 @@ pub(super) fn describe(shape: &[usize]) -> String {
         [] => "a number".to_string(),
         [n] => format!("a vector of {n}"),
         [n, m] => format!("a {n} by {m} matrix"),
-        more => format!("an array of {more:?}"),
+        more => format!("a {} array", by(more)),
     }
+}
+
+/// Extents in words: `2 by 3`.
+pub(super) fn by(extents: &[usize]) -> String {
+    extents.iter().map(usize::to_string).collect::<Vec<_>>().join(" by ")
 }
