@@ -401,6 +401,37 @@ fn latent_counts_are_summed_as_far_as_needed() {
     }
 }
 
+/// A kept latent chooses the rate of a count that is summed out: its conditional is right for every value, near or far,
+/// whatever the latent is now.
+#[test]
+fn a_conditional_does_not_depend_on_the_latent_itself() {
+    let rates = [2.0, 90.0, 700.0];
+    let mut g = GraphBuilder::new();
+    let weights = numbers(&mut g, &[0.2, 0.3, 0.5]);
+    let c = g.stochastic("c", Law::Categorical { weights }, None, None).unwrap();
+    let list = numbers(&mut g, &rates);
+    let rate = g.select(c, &list);
+    let n = g.stochastic("N", Law::Poisson { rate }, None, None).unwrap();
+    let p = g.constant(0.3);
+    g.stochastic("y", Law::Binomial { p, n }, None, Some(7.0)).unwrap();
+    let model = g.build().unwrap().model_with(&Eliminate::Named(vec!["N".to_owned()])).unwrap();
+    assert_eq!(model.eliminated().collect::<Vec<_>>(), ["N"]);
+    let exact = |k: usize| {
+        let thinned = 0.3 * rates[k];
+        [0.2_f64, 0.3, 0.5][k].ln() + 7.0 * thinned.ln() - thinned - 5040.0_f64.ln()
+    };
+    for now in 0..3 {
+        let mut z = Batch::zeros(1, 1);
+        z.set(0, 0, f64::from(now));
+        let mut out = Batch::zeros(3, 1);
+        model.conditionals().unwrap().log_conditional(0, &z, &[0.0, 1.0, 2.0], &mut out).unwrap();
+        for k in 0..3 {
+            let (found, exact) = (out.get(k, 0) - out.get(0, 0), exact(k) - exact(0));
+            assert!((found - exact).abs() < 1e-8, "value {k}, now {now}: {found} against {exact}");
+        }
+    }
+}
+
 #[test]
 fn latents_that_nothing_depends_on_are_drawn_from_their_laws() {
     let mut g = GraphBuilder::new();

@@ -39,14 +39,24 @@ impl Pooled {
 /// Levels that are no great expense.
 const ORDINARY: usize = 3;
 
+/// The terms of the log joint that contain a kept discrete latent.
+#[derive(Debug)]
+struct Blanket {
+    /// Their places among the joint's roots.
+    places: Vec<u32>,
+    /// Adds up these terms alone; its outputs are the ends of the truncated sums that contain the latent, three each.
+    pooled: Pooled,
+    tails_len: usize,
+}
+
 /// The log joint with counts summed over the values of one level.
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) eliminated: Eliminated,
     /// Adds up the log joint; its outputs are the ends of truncated sums, three each.
     joint: Pooled,
-    /// For each kept discrete latent, its places among the joint's roots and the tape of those alone.
-    blankets: Vec<(Vec<u32>, Pooled)>,
+    /// One for each kept discrete latent.
+    blankets: Vec<Blanket>,
     /// Its outputs are the stages' tables, one after the other.
     tables: OnceLock<Pooled>,
 }
@@ -158,7 +168,7 @@ impl GraphModel {
 
     /// How many terms of the log joint contain each latent: its blanket. For continuous latents, 0: they are not counted.
     pub fn blanket_len(&self, i: usize) -> usize {
-        self.discrete[i].map_or(0, |k| self.level(0).blankets[k].0.len())
+        self.discrete[i].map_or(0, |k| self.level(0).blankets[k].places.len())
     }
 
     /// How many rows and runs the tape of the log joint has.
@@ -180,18 +190,22 @@ impl GraphModel {
         let eliminated = eliminate(&self.line, &self.order, level);
         let arena = &eliminated.arena;
         let roots: Vec<(Expr, f64)> = eliminated.terms.iter().map(|e| (*e, 1.0)).collect();
-        let ends = ends(&eliminated.tails);
+        let all_ends = ends(&eliminated.tails);
         let sum = Sum::of(arena, &roots);
-        let joint = Tape::new(arena, &roots, &ends, |l| self.column(l), !self.kept.is_empty());
+        let joint = Tape::new(arena, &roots, &all_ends, |l| self.column(l), !self.kept.is_empty());
         let parts: Vec<Expr> = sum.terms.iter().map(|t| t.0).collect();
         let mut seen = vec![u32::MAX; arena.len()];
-        let found = self.kept.iter().zip(blankets(arena, &parts, &self.kept)).enumerate();
+        let tail_sums: Vec<Expr> = eliminated.tails.iter().map(|t| t.sum).collect();
+        let tails_of = blankets(arena, &tail_sums, &self.kept);
+        let found = blankets(arena, &parts, &self.kept).into_iter().zip(tails_of).enumerate();
         let blankets = found
-            .map(|(k, (latent, places))| {
+            .map(|(k, (places, tails))| {
                 let own: Vec<(Expr, f64)> = places.iter().map(|t| sum.terms[*t as usize]).collect();
-                let below = Below::few(arena, &own, &mut seen, k as u32);
-                let tape = Tape::of(arena, &below, &own, &[], |l| self.column(l), Some(*latent), true);
-                (places, Pooled::new(tape))
+                let tails: Vec<Tail> = tails.into_iter().map(|t| eliminated.tails[t as usize]).collect();
+                let ends = ends(&tails);
+                let below = Below::few(arena, &own, &ends, &mut seen, k as u32);
+                let tape = Tape::of(arena, &below, &own, &ends, |l| self.column(l), Some(self.kept[k]), true);
+                Blanket { places, pooled: Pooled::new(tape), tails_len: tails.len() }
             })
             .collect();
         Level { joint: Pooled::new(joint), blankets, eliminated, tables: OnceLock::new() }
@@ -342,7 +356,7 @@ impl Model for GraphModel {
         };
         let tables = self.kept.iter().zip(&level.blankets);
         level.joint.tape.work(false)
-            + tables.map(|(latent, (_, pooled))| pooled.tape.work(true) * values(*latent)).sum::<usize>()
+            + tables.map(|(latent, blanket)| blanket.pooled.tape.work(true) * values(*latent)).sum::<usize>()
     }
 }
 
@@ -393,9 +407,9 @@ impl Locals for GraphModel {
                 let locals: Vec<[f64; TILE]> = level
                     .blankets
                     .iter()
-                    .map(|(places, _)| {
+                    .map(|blanket| {
                         let mut sum = [0.0; TILE];
-                        for place in places {
+                        for place in &blanket.places {
                             let (row, weight) = roots[*place as usize];
                             let row = tape.row(row, workspace);
                             for i in 0..TILE {
@@ -426,19 +440,30 @@ impl Conditionals for GraphModel {
         let Some(k) = self.discrete[i] else {
             return Err(Error::Model(format!("`{}` is continuous; it has no table", self.latents.name(i))));
         };
+        let mut open = Vec::with_capacity(values.len());
         for first in (0..z.draws_len()).step_by(TILE) {
-            let pooled = &self.level_for(z, first).blankets[k].1;
-            let mut workspace = pooled.take();
-            pooled.tape.load(z, first, &mut workspace);
-            pooled.tape.forward_fixed(&mut workspace);
-            let len = TILE.min(z.draws_len() - first);
-            for (v, value) in values.iter().enumerate() {
-                pooled.tape.set(i as u32, *value, &mut workspace);
-                pooled.tape.forward_varying(&mut workspace);
-                let total = pooled.tape.total(&workspace);
-                out.column_mut(v)[first..first + len].copy_from_slice(&total[..len]);
+            // Each value at the lowest level that is good enough for it: what the latent is now has no say.
+            open.clear();
+            open.extend(0..values.len());
+            for number in 0..self.levels.len() {
+                let Blanket { pooled, tails_len, .. } = &self.level(number).blankets[k];
+                let mut workspace = pooled.take();
+                pooled.tape.load(z, first, &mut workspace);
+                pooled.tape.forward_fixed(&mut workspace);
+                let len = TILE.min(z.draws_len() - first);
+                open.retain(|&v| {
+                    pooled.tape.set(i as u32, values[v], &mut workspace);
+                    pooled.tape.forward_varying(&mut workspace);
+                    let short = short(&pooled.tape, &workspace, *tails_len);
+                    let total = known(pooled.tape.total(&workspace), short);
+                    out.column_mut(v)[first..first + len].copy_from_slice(&total[..len]);
+                    short.contains(&true)
+                });
+                pooled.give(workspace);
+                if open.is_empty() {
+                    break;
+                }
             }
-            pooled.give(workspace);
         }
         Ok(())
     }

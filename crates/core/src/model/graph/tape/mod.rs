@@ -302,10 +302,17 @@ impl Below {
         Self { exprs }
     }
 
-    /// By walking down from the roots, for a few of them in a large arena. `seen` is a mark per expression, `mark` one that was
-    /// not used before.
-    pub(crate) fn few(arena: &Expressions, roots: &[(Expr, f64)], seen: &mut [u32], mark: u32) -> Self {
+    /// By walking down from the roots and outputs, for a few of them in a large arena. `seen` is a mark per expression, `mark`
+    /// one that was not used before.
+    pub(crate) fn few(
+        arena: &Expressions,
+        roots: &[(Expr, f64)],
+        outputs: &[Expr],
+        seen: &mut [u32],
+        mark: u32,
+    ) -> Self {
         let mut stack: Vec<Expr> = Sum::of(arena, roots).terms.iter().map(|t| t.0).collect();
+        stack.extend_from_slice(outputs);
         let mut exprs = Vec::new();
         while let Some(e) = stack.pop() {
             if std::mem::replace(&mut seen[e.0 as usize], mark) != mark {
