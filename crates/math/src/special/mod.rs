@@ -1,12 +1,14 @@
 //! Special functions: gamma and its relatives, incomplete gamma and beta with their derivatives, the normal quantile.
 
 mod incomplete;
+mod poisson_tail;
 
 pub use incomplete::{
     beta_pathwise, gamma_pathwise, incomplete_beta, incomplete_beta_d_shapes, incomplete_gamma, incomplete_gamma_d_a,
     ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper,
 };
 pub(crate) use incomplete::{beta_scores, ln_beta_kernel, ln_gamma_kernel, tail_integrals};
+pub use poisson_tail::ln_poisson_excess;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::sync::LazyLock;
 

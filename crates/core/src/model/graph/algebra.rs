@@ -108,7 +108,7 @@ impl Expressions {
     }
 
     /// Whether the values lie strictly between 0 and 1 by construction.
-    fn is_share(&self, e: Expr) -> bool {
+    pub(super) fn is_share(&self, e: Expr) -> bool {
         matches!(self.node(e), Node::Unary(Unary::Sigmoid | Unary::Phi, _))
     }
 
@@ -267,6 +267,8 @@ impl Expressions {
                 Some(x) if x < 0.0 => return self.constant(f64::NEG_INFINITY),
                 _ => Known::default(),
             },
+            Binary::LogGammaBelow | Binary::LogGammaAbove => Known::default(),
+            Binary::LogPoissonExcess => Known { nonnegative: true, ..Known::default() },
             Binary::Max => Known {
                 nonnegative: either(|k| k.nonnegative),
                 positive: either(|k| k.positive),

@@ -1,8 +1,8 @@
 //! The operations of an expression: what each makes of a number, and its derivative.
 
 use hyperprior_math::special::{
-    digamma, ln_gamma, ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper, log_sum_exp, normal_cdf,
-    normal_quantile, sigmoid, softplus,
+    digamma, ln_gamma, ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper, ln_poisson_excess,
+    log_sum_exp, normal_cdf, normal_quantile, sigmoid, softplus,
 };
 
 /// A function of one number.
@@ -133,6 +133,8 @@ pub(crate) enum Binary {
     /// The log of what a gamma law of shape x and rate 1 has below y, and of what it has above.
     LogGammaBelow,
     LogGammaAbove,
+    /// log(P(X ≥ x) / P(X = x)) of a Poisson law of rate y; x is a number.
+    LogPoissonExcess,
 }
 
 impl Binary {
@@ -162,6 +164,7 @@ impl Binary {
             Self::Require => f64::NEG_INFINITY,
             Self::LogGammaBelow => ln_incomplete_gamma(x, y)[0],
             Self::LogGammaAbove => ln_incomplete_gamma_upper(x, y)[0],
+            Self::LogPoissonExcess => ln_poisson_excess(x, y)[0],
         }
     }
 
@@ -183,6 +186,7 @@ impl Binary {
                 let [_, d_x, d_y] = ln_incomplete_gamma_upper(x, y);
                 (d_x, d_y)
             }
+            Self::LogPoissonExcess => (0.0, ln_poisson_excess(x, y)[1]),
         }
     }
 }

@@ -1,8 +1,9 @@
 //! The probability between two bounds: what a truncated law is divided by.
 
-use super::expression::{Expr, Expressions};
+use super::expression::{Expr, Expressions, Node};
 use super::law::Law;
 use super::operation::{Binary, Ternary, Unary};
+use hyperprior_math::special::ln_factorial;
 use std::f64::consts::LN_2;
 
 /// The most values that a truncated count may be summed over.
@@ -35,10 +36,8 @@ impl Expressions {
         upper: Option<Expr>,
         normalised: bool,
     ) -> Result<Expr, String> {
-        if law.is_discrete() {
-            return self.log_sum_between(law, lower, upper, normalised);
-        }
         let share = match *law {
+            _ if law.is_discrete() => self.log_sum_between(law, lower, upper, normalised),
             Law::Normal { mean, precision } => {
                 let [low, high] = [lower, upper].map(|b| b.map(|b| self.standardised(b, mean, precision)));
                 Ok(self.log_between(Cumulative::Symmetric(Unary::Phi), low, high))
@@ -288,7 +287,61 @@ impl Expressions {
         if high < f64::INFINITY {
             return sum(self, low, high);
         }
+        if low <= least {
+            return Ok(self.constant(0.0));
+        }
+        if let Some(tail) = self.log_count_above(law, low) {
+            return Ok(tail);
+        }
         let below = sum(self, least, low - 1.0)?;
-        Ok(self.unary(Unary::LogOneMinusExp, below))
+        let above = self.unary(Unary::LogOneMinusExp, below);
+        let Law::NegativeBinomial { p, r } = *law else { return Ok(above) };
+        if low <= 1.0 {
+            return Ok(above);
+        }
+        // P(X ≥ k) = I₁₋ₚ(k, r) loses nothing where almost all is below k. Only where p is so small that 1 − p no longer
+        // knows it, almost all is above.
+        let (other, k) = (self.other_share(p), self.constant(low));
+        let tail = self.ternary(Ternary::LogBetaBelow, k, r, other);
+        let enough = self.linear(&[(p, 1.0)], -1e-3);
+        let enough = self.unary(Unary::Step, enough);
+        Ok(self.choose(enough, tail, above))
+    }
+
+    /// log P(X ≥ k), 1 − P(X < k) being nothing but rounding where X is rarely so large.
+    fn log_count_above(&mut self, law: &Law, k: f64) -> Option<Expr> {
+        Some(match *law {
+            Law::Poisson { rate } => {
+                let at = self.constant(k);
+                // In the terms of the density at k, which then cancel against its own.
+                let (power, excess) = (self.x_log_y(at, rate), self.binary(Binary::LogPoissonExcess, at, rate));
+                self.linear(&[(power, 1.0), (rate, -1.0), (excess, 1.0)], -ln_factorial(k))
+            }
+            Law::Geometric { p } => {
+                let other = self.complement(p);
+                let log = self.log(other);
+                self.scale(log, k)
+            }
+            Law::FirstSuccess { p } => return self.log_count_above(&Law::Geometric { p }, k - 1.0),
+            // P(X ≥ k) = Iₚ(k, n − k + 1). Where n is below k the density is 0, and says so itself.
+            Law::Binomial { p, n } if k > 1.0 || !self.is_share(p) => {
+                let (at, one) = (self.constant(k), self.constant(1.0));
+                let rest = self.linear(&[(n, 1.0)], 1.0 - k);
+                let rest = self.binary(Binary::Max, rest, one);
+                self.ternary(Ternary::LogBetaBelow, at, rest, p)
+            }
+            _ => return None,
+        })
+    }
+
+    /// 1 − p, without loss where p is a logistic.
+    fn other_share(&mut self, p: Expr) -> Expr {
+        match self.node(p) {
+            Node::Unary(Unary::Sigmoid, x) => {
+                let opposite = self.scale(x, -1.0);
+                self.sigmoid(opposite)
+            }
+            _ => self.complement(p),
+        }
     }
 }
