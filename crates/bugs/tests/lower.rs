@@ -263,6 +263,59 @@ fn two_random_indices() {
     assert_same("model { y ~ dbern(eta[i, j]) i ~ dcat(w2[]) j ~ dcat(w3[]) }", data, &Options::default(), g);
 }
 
+/// The log density of y = 1 given `relations`, at values of the latents by name, and with them summed out.
+fn density_at(relations: &str, latents: &[(&str, f64)]) -> (f64, f64) {
+    let data = "y <- 1\nw2 <- c(1, 1)\nw3 <- c(1, 1, 2)\neta <- structure(c(0.1, 0.8, 0.4, 0.2), .Dim = c(2, 2))";
+    let source = format!("model {{ y ~ dbern(p) i ~ dcat(w2[]) j ~ dcat(w3[]) {relations} }}");
+    let graph = || compiled(&source, data, &Options::default()).graph;
+    let kept = model(graph());
+    let order: Vec<String> = kept.graph().latent_names().map(str::to_owned).collect();
+    let values: Vec<f64> =
+        order.iter().map(|name| latents.iter().find(|(other, _)| other == name).unwrap().1).collect();
+    let summed = graph().model().unwrap();
+    assert_eq!(summed.latents().len(), 0);
+    let mut total = [0.0];
+    summed.log_joint(&Batch::zeros(0, 1), &mut total).unwrap();
+    (kept.log_density(&values).unwrap(), total[0])
+}
+
+/// An index outside its dimension is impossible; it never reads from the next row.
+#[test]
+fn random_indices_outside_the_table() {
+    let prior = |j: f64| (0.5 * if j == 3.0 { 0.5 } else { 0.25_f64 }).ln();
+    let table = [[0.1, 0.4], [0.8, 0.2]];
+    for relations in ["p <- eta[i, j]", "p <- eta[3 - i, j]", "p <- eta[i, j] * (j < 3)"] {
+        let mut all = 0.0;
+        for i in [1.0, 2.0] {
+            for j in [1.0, 2.0, 3.0] {
+                let row = if relations.contains("3 - i") { 2 - i as usize } else { i as usize - 1 };
+                let p: f64 = if j < 3.0 { table[row][j as usize - 1] } else { 0.0 };
+                let exact = prior(j) + p.ln();
+                let (found, _) = density_at(relations, &[("i", i), ("j", j)]);
+                assert!(
+                    found == exact || (found - exact).abs() < 1e-12,
+                    "{relations} at {i}, {j}: {found} not {exact}"
+                );
+                all += exact.exp();
+            }
+        }
+        let (_, total) = density_at(relations, &[("i", 1.0), ("j", 1.0)]);
+        assert!((total - all.ln()).abs() < 1e-12, "{relations}: {total} not {}", all.ln());
+    }
+    // A choice that does not ask for the element does not mind.
+    let relations = "p <- ifelse(j < 3, eta[i, j], 0.5)";
+    let (found, _) = density_at(relations, &[("i", 2.0), ("j", 3.0)]);
+    assert!((found - prior(3.0) - 0.5_f64.ln()).abs() < 1e-12, "{found}");
+    // One index, a count without end.
+    let relations = "p <- w[k + 1] k ~ dpois(2) w[1] <- 0.3 w[2] <- 0.6";
+    for (k, p) in [(0.0, 0.3), (1.0, 0.6), (2.0, 0.0), (40.0, 0.0)] {
+        let (found, total) = density_at(relations, &[("i", 1.0), ("j", 1.0), ("k", k)]);
+        let exact = prior(1.0) + k * 2.0_f64.ln() - 2.0 + f64::ln(p);
+        assert!(found == exact || (found - exact).abs() < 1e-12, "{k}: {found} not {exact}");
+        assert!((total - (0.3_f64 + 1.2).ln() + 2.0).abs() < 1e-12, "{total}");
+    }
+}
+
 #[test]
 fn a_row_of_a_table_by_a_random_index() {
     let mut g = GraphBuilder::new();

@@ -196,29 +196,26 @@ impl<'a> Engine<'a> {
 
     /// Elements chosen by random indices: for each combination of the others, one choice from a table.
     fn select(&mut self, reference: &'a Reference, axes: Vec<Axis>, extent: &[usize], frame: &Frame) -> Lowered<Value> {
-        let mut chosen = None;
+        let mut indices = Vec::new();
         let mut choices: usize = 1;
         for (axis, &n) in axes.iter().zip(extent) {
-            let Axis::Random(index) = axis else { continue };
-            // Several indices are one index into the flattened table: (i − 1) · n + j.
-            chosen = Some(match chosen {
-                None => *index,
-                Some(before) => {
-                    let minus_one = self.builder.constant(-1.0);
-                    let from_zero = self.builder.sum(&[before, minus_one]);
-                    let width = self.builder.constant(n as f64);
-                    let scaled = self.builder.call(Function::Multiply, &[from_zero, width]);
-                    self.builder.sum(&[scaled, *index])
-                }
-            });
-            choices = choices.saturating_mul(n);
+            if let Axis::Random(index) = axis {
+                indices.push((*index, n));
+                choices = choices.saturating_mul(n);
+            }
         }
-        let Some(index) = chosen else { return Err(Failed) };
         if choices > TABLE {
             let message = format!("random indices that choose among {choices} elements");
-            let diagnostic = Diagnostic::error(message, reference.span).label("too many to choose from");
+            let diagnostic = Diagnostic::error(message, reference.span)
+                .label("too many to choose from")
+                .hint(format!("at most {TABLE} are supported; choose from a part of the array with a range"));
             return Err(self.fail("large", frame, diagnostic));
         }
+        // Several indices are one index into the flattened table.
+        let index = match indices[..] {
+            [(only, _)] => only,
+            _ => self.builder.table_index(&indices),
+        };
         let random_flats = random_offsets(&axes, extent);
         let fixed_flats = fixed_offsets(&axes, extent);
         let mut elements = Vec::with_capacity(fixed_flats.len());

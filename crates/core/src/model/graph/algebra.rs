@@ -267,7 +267,9 @@ impl Expressions {
                 Some(x) if x < 0.0 => return self.constant(f64::NEG_INFINITY),
                 _ => Known::default(),
             },
-            Binary::LogGammaBelow | Binary::LogGammaAbove => Known::default(),
+            Binary::Within if x.nonnegative => return b,
+            Binary::Within if self.value(b).is_some_and(|y| !y.is_nan()) => return b,
+            Binary::Within | Binary::LogGammaBelow | Binary::LogGammaAbove => Known::default(),
             Binary::LogPoissonExcess => Known { nonnegative: true, ..Known::default() },
             Binary::Max => Known {
                 nonnegative: either(|k| k.nonnegative),

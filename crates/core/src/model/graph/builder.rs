@@ -25,13 +25,15 @@ use std::collections::{HashMap, HashSet};
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct GraphBuilder {
-    arena: Expressions,
-    random: Vec<Random>,
-    leaves: Vec<Leaf>,
+    pub(super) arena: Expressions,
+    pub(super) random: Vec<Random>,
+    pub(super) leaves: Vec<Leaf>,
     names: HashMap<String, u32>,
     named: Vec<(String, Expr)>,
     /// Vectors that sum to one by construction.
     simplexes: HashSet<Vec<Expr>>,
+    /// For each expression that was looked at, what is at least 0 where its random indices lie inside their tables.
+    pub(super) guards: Vec<Option<Expr>>,
 }
 
 impl GraphBuilder {
@@ -90,7 +92,8 @@ impl GraphBuilder {
         self.arena.inner_product(a, b)
     }
 
-    /// from\[index − 1\]: the index counts from one and may be random.
+    /// from\[index − 1\]: the index counts from one and may be random. Where it lies outside there is no value, and a density
+    /// that depends on it is 0.
     pub fn select(&mut self, index: Expr, from: &[Expr]) -> Expr {
         self.arena.select(index, from)
     }
@@ -170,8 +173,15 @@ impl GraphBuilder {
             density,
             is_observed: observed.is_some(),
         };
-        self.random.push(random);
+        self.push(random);
         Ok(value)
+    }
+
+    fn push(&mut self, random: Random) {
+        let (at, density) = (self.random.len(), random.density);
+        // Its own latents are known only when it is there.
+        self.random.push(random);
+        self.random[at].density = self.guarded(density);
     }
 
     /// Declares a random vector (a matrix row by row), observed or not, and returns its elements. `names` are theirs.
@@ -200,7 +210,7 @@ impl GraphBuilder {
         }
         let is_observed = observed.is_some();
         let law = AnyLaw::Vector(law);
-        self.random.push(Random { name, law, bounds: None, value: value.clone(), density, is_observed });
+        self.push(Random { name, law, bounds: None, value: value.clone(), density, is_observed });
         Ok(value)
     }
 

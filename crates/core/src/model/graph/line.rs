@@ -8,7 +8,7 @@ use super::error::GraphError;
 use super::expression::{Expr, Expressions, Known, Node};
 use super::law::{Law, VectorLaw};
 use super::node::{AnyLaw, Graph, Random};
-use super::operation::Unary;
+use super::operation::{Binary, Unary};
 use super::rewrite::Shape;
 use super::support::{End, Span};
 use crate::model::Support;
@@ -166,7 +166,14 @@ impl Line {
         for (r, node) in graph.random.iter().enumerate().filter(|(r, _)| random[*r]) {
             let density = made[node.density.0 as usize];
             let expr = match jacobians[r] {
-                Some(jacobian) => line.arena.add(density, jacobian),
+                Some(jacobian) => {
+                    let sum = line.arena.add(density, jacobian);
+                    // The derivative is as undefined as the density where an index lies outside.
+                    match line.arena.node(density) {
+                        Node::Binary(Binary::Within, inside, _) => line.arena.binary(Binary::Within, inside, sum),
+                        _ => sum,
+                    }
+                }
                 None => density,
             };
             line.terms.push(Term { expr, random: r as u32 });

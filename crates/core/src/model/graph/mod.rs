@@ -12,6 +12,7 @@ mod eliminate;
 mod error;
 mod expression;
 mod function;
+mod index;
 mod interpret;
 mod law;
 mod line;

@@ -130,6 +130,8 @@ pub(crate) enum Binary {
     Min,
     /// The second where the first is at least 0, else −∞: a law's support.
     Require,
+    /// The second, but −∞ where it is not a number and the first is below 0 or none either: an index outside its table.
+    Within,
     /// The log of what a gamma law of shape x and rate 1 has below y, and of what it has above.
     LogGammaBelow,
     LogGammaAbove,
@@ -162,6 +164,8 @@ impl Binary {
             Self::Require if x >= 0.0 => y,
             Self::Require if x.is_nan() => x,
             Self::Require => f64::NEG_INFINITY,
+            Self::Within if y.is_nan() && !(x >= 0.0) => f64::NEG_INFINITY,
+            Self::Within => y,
             Self::LogGammaBelow => ln_incomplete_gamma(x, y)[0],
             Self::LogGammaAbove => ln_incomplete_gamma_upper(x, y)[0],
             Self::LogPoissonExcess => ln_poisson_excess(x, y)[0],
@@ -178,6 +182,7 @@ impl Binary {
             Self::Max => (f64::from(x > y), f64::from(!(x > y))),
             Self::Min => (f64::from(x < y), f64::from(!(x < y))),
             Self::Require => (0.0, f64::from(x >= 0.0)),
+            Self::Within => (0.0, f64::from(x >= 0.0 || !y.is_nan())),
             Self::LogGammaBelow => {
                 let [_, d_x, d_y] = ln_incomplete_gamma(x, y);
                 (d_x, d_y)
