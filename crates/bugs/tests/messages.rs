@@ -118,6 +118,13 @@ messages! {
     a_matrix_of_the_wrong_order: "model { x[1:2] ~ dmnorm(a[], R[,]) }", "a <- c(1, 2)\nR <- structure(1:9, .Dim = c(3, 3))";
     a_matrix_as_weights: "model { x ~ dcat(R[,]) }", "R <- structure(1:9, .Dim = c(3, 3))";
     a_product_of_the_wrong_shapes: "model { x <- a[] %*% R[,] }", "a <- c(1, 2)\nR <- structure(1:9, .Dim = c(3, 3))";
+    an_inner_product_of_different_lengths: "model { x <- inprod(a[], b[]) }", "a <- c(1, 2)\nb <- c(1, 2, 3)";
+    an_inverse_of_no_square: "model { x <- logdet(m[,]) }", "m <- structure(1:6, .Dim = c(3, 2))";
+    an_array_that_is_turned: "model { x[1:2, 1:2] <- t(w[,,]) }", "w <- structure(1:8, .Dim = c(2, 2, 2))";
+    a_random_count_of_copies: "model { x[1:3] <- rep(1, n) n ~ dpois(3) }", "";
+    a_function_of_nothing: "model { x <- mean(a[3:2]) }", "a <- c(1, 2, 3)";
+    a_range_to_a_random_end: "model { x <- sum(a[1:n]) n ~ dcat(a[]) }", "a <- c(1, 2, 3)";
+    a_range_without_end: "model { x <- sum(1:1000000000) }", "";
     a_truncated_vector: "model { x[1:2] ~ ddirch(a[]) T(0, 1) }", "a <- c(1, 1)";
     an_interval_with_random_parameters: "model { x ~ dnorm(mu, 1) I(0, ) mu ~ dnorm(0, 1) }", "";
     conditioning_in_a_data_block: "data { mu ~ dnorm(0, 1)\n  y ~ dnorm(mu, 1) }\nmodel { x ~ dnorm(mu, 1) }", "y <- 1";

@@ -61,7 +61,9 @@ impl<'a> Engine<'a> {
                 let from = self.whole_number(from, frame)?;
                 let to = self.whole_number(to, frame)?;
                 if to.saturating_sub(from) >= LIMIT as i64 {
-                    let diagnostic = Diagnostic::error(format!("a range of more than {LIMIT} numbers"), node.span);
+                    let diagnostic = Diagnostic::error(format!("a range of more than {LIMIT} numbers"), node.span)
+                        .label(format!("from {from} to {to}"))
+                        .hint("check the ends: this would take all memory");
                     return Err(self.fail("large", frame, diagnostic));
                 }
                 Ok(Value::vector((from..=to).map(|i| self.builder.constant(i as f64)).collect()))
@@ -91,7 +93,8 @@ impl<'a> Engine<'a> {
             }
             None => {
                 let diagnostic = Diagnostic::error("the end of a range must be a number that is known", node.span)
-                    .label(if value.shape().is_empty() { "this is random" } else { "this is not a single number" });
+                    .label(if value.shape().is_empty() { "this is random" } else { "this is not a single number" })
+                    .hint("take it from the data, or calculate it from the data alone");
                 Err(self.fail("whole", frame, diagnostic))
             }
         }

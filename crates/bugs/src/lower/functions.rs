@@ -14,7 +14,9 @@ impl Engine<'_> {
     pub fn builtin(&mut self, function: Builtin, mut values: Vec<Value>, span: Span, frame: &Frame) -> Lowered<Value> {
         let empty = values.iter().any(|v| v.elements().is_empty());
         if empty && !matches!(function, Builtin::Sum | Builtin::Product | Builtin::Combine | Builtin::InnerProduct) {
-            let diagnostic = Diagnostic::error("a function of no numbers", span).label("the vector is empty");
+            let diagnostic = Diagnostic::error("a function of no numbers", span)
+                .label("the vector is empty")
+                .hint("check the range: `a:b` is empty where b is below a");
             return Err(self.fail("empty", frame, diagnostic));
         }
         if !matches!(
@@ -37,7 +39,8 @@ impl Engine<'_> {
             Builtin::InnerProduct => {
                 if values[0].elements().len() != values[1].elements().len() {
                     let found = (values[0].describe(), values[1].describe());
-                    return Err(self.mismatch("inprod is of two vectors of one length", found, span, frame));
+                    let hint = "both must have the same number of elements; check the indices";
+                    return Err(self.mismatch("inprod is of two vectors of one length", found, hint, span, frame));
                 }
                 self.builder.inner_product(values[0].elements(), values[1].elements())
             }
@@ -72,9 +75,15 @@ impl Engine<'_> {
         Ok(Value::Scalar(scalar))
     }
 
-    fn mismatch(&mut self, message: &str, found: (String, String), span: Span, frame: &Frame) -> super::engine::Failed {
-        let diagnostic =
-            Diagnostic::error(message, span).label(format!("{} and {}", found.0, found.1)).hint("check the indices");
+    fn mismatch(
+        &mut self,
+        message: &str,
+        found: (String, String),
+        hint: &str,
+        span: Span,
+        frame: &Frame,
+    ) -> super::engine::Failed {
+        let diagnostic = Diagnostic::error(message, span).label(format!("{} and {}", found.0, found.1)).hint(hint);
         self.fail("shapes", frame, diagnostic)
     }
 
@@ -112,7 +121,8 @@ impl Engine<'_> {
             [n, m] if n == m => Ok(*n),
             _ => {
                 let diagnostic = Diagnostic::error(format!("{name} is of a square matrix"), span)
-                    .label(format!("this is {}", matrix.describe()));
+                    .label(format!("this is {}", matrix.describe()))
+                    .hint("check its extents and its indices");
                 Err(self.fail("shapes", frame, diagnostic))
             }
         }
@@ -124,8 +134,9 @@ impl Engine<'_> {
             [n] => return Ok(Value::new(vec![1, n], matrix.elements().to_vec())),
             [rows, columns] => (rows, columns),
             _ => {
-                let diagnostic =
-                    Diagnostic::error("t is of a matrix", span).label(format!("this is {}", matrix.describe()));
+                let diagnostic = Diagnostic::error("t is of a matrix", span)
+                    .label(format!("this is {}", matrix.describe()))
+                    .hint("choose a matrix of the array with an index, such as `x[i, , ]`");
                 return Err(self.fail("shapes", frame, diagnostic));
             }
         };
@@ -152,7 +163,8 @@ impl Engine<'_> {
         };
         if inner != inner_right {
             let found = (left.describe(), right.describe());
-            return Err(self.mismatch("these cannot be multiplied as matrices", found, span, frame));
+            let hint = "the left must have as many columns as the right has rows; `t(…)` turns a matrix";
+            return Err(self.mismatch("these cannot be multiplied as matrices", found, hint, span, frame));
         }
         let (a, b) = (left.elements(), right.elements());
         let mut elements = Vec::with_capacity(rows * columns);
@@ -185,7 +197,8 @@ impl Engine<'_> {
         };
         repeated.map(Value::vector).ok_or_else(|| {
             let diagnostic = Diagnostic::error("rep takes a vector and a count that is known", span)
-                .label("the count must be one whole number, or one for each element");
+                .label("the count must be one whole number, or one for each element")
+                .hint("take the count from the data, such as `rep(x[], n)`");
             self.fail("shapes", frame, diagnostic)
         })
     }
@@ -276,7 +289,8 @@ impl Engine<'_> {
     fn interpolate(&mut self, values: &[Value], span: Span, frame: &Frame) -> Lowered<Expr> {
         let [Value::Scalar(at), knots, heights] = values else {
             let found = (values[0].describe(), values[1].describe());
-            return Err(self.mismatch("interp.lin takes a number and two vectors", found, span, frame));
+            let hint = "write interp.lin(x, knots[], heights[]), for one x at a time";
+            return Err(self.mismatch("interp.lin takes a number and two vectors", found, hint, span, frame));
         };
         let numbers = self.constants(knots.elements());
         let rising = numbers.as_ref().is_some_and(|x| x.windows(2).all(|pair| pair[0] < pair[1]));
