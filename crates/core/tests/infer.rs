@@ -4,8 +4,9 @@
 
 use hyperprior::fit::Quiet;
 use hyperprior::infer::{Correct, InferSettings, Method, Starts, Units, Until, Whitened, infer, moves, search};
-use hyperprior::model::check;
+use hyperprior::math::special::ln_factorial;
 use hyperprior::model::graph::{Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law};
+use hyperprior::model::{Conditionals, Latents, Model, Support, check};
 use hyperprior::{Batch, Error};
 
 fn settings(method: Method) -> InferSettings {
@@ -115,7 +116,7 @@ fn moves_lead_to_the_posterior() {
     for s in 0..4000 {
         u.set(0, s, -2.0 + 0.001 * s as f64);
     }
-    let moved = moves(&near, &mut u, &Until::rounds(60), 3, &mut Quiet).unwrap();
+    let moved = moves(&near, &mut u, &Until::rounds(60), (3, 0), &mut Quiet).unwrap();
     assert!((moved.accepted.unwrap() - 0.8).abs() < 0.1, "{moved:?}");
     let mut z = Batch::zeros(1, 4000);
     near.restore(&u, &mut z);
@@ -183,11 +184,12 @@ fn draws_move_until_they_have_forgotten() {
     let moved = |until: &Until| {
         let mut u = Batch::zeros(1, 1000);
         (0..1000).for_each(|s| u.set(0, s, start(s)));
-        let moved = moves(&near, &mut u, until, 3, &mut Quiet).unwrap();
+        let moved = moves(&near, &mut u, until, (3, 0), &mut Quiet).unwrap();
         let (x, y): (Vec<f64>, Vec<f64>) = (0..1000).map(|s| (start(s), u.get(0, s))).unzip();
         let ((mean_x, sd_x), (mean_y, sd_y)) = (moments(&x), moments(&y));
         let covariance = x.iter().zip(&y).map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / 1000.0;
-        assert!((moved.memory - (covariance / (sd_x * sd_y)).abs()).abs() < 2e-3, "{moved:?}");
+        let found = (covariance / (sd_x * sd_y)).powi(2) - 2.0 * 3.0_f64.ln() / 1000.0;
+        assert!(moved.memory >= found.max(0.0).sqrt() - 1e-9, "{moved:?}");
         moved
     };
     let once = moved(&Until::rounds(1));
@@ -196,4 +198,47 @@ fn draws_move_until_they_have_forgotten() {
     assert!(forgotten.memory <= 0.05 && forgotten.rounds < 60, "{forgotten:?}");
     let never = moved(&Until { rounds: [1, 5], memory: -1.0 });
     assert_eq!(never.rounds, 5);
+}
+
+/// A count that is at least 60, and by Poisson(50) more.
+struct Far(Latents);
+
+impl Far {
+    fn log_p(z: f64) -> f64 {
+        if z < 60.0 { f64::NEG_INFINITY } else { (z - 60.0) * 50.0_f64.ln() - ln_factorial(z - 60.0) }
+    }
+}
+
+impl Model for Far {
+    fn latents(&self) -> &Latents {
+        &self.0
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> hyperprior::Result<()> {
+        out.iter_mut().zip(z.column(0)).for_each(|(out, z)| *out = Self::log_p(*z));
+        Ok(())
+    }
+
+    fn conditionals(&self) -> Option<&dyn Conditionals> {
+        Some(self)
+    }
+}
+
+impl Conditionals for Far {
+    fn log_conditional(&self, _i: usize, _z: &Batch, values: &[f64], out: &mut Batch) -> hyperprior::Result<()> {
+        values.iter().enumerate().for_each(|(v, value)| out.column_mut(v).fill(Self::log_p(*value)));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_count_that_must_be_large_moves() {
+    let model = Far(Latents::new().vector("N", 1, Support::Counts).unwrap());
+    let near = Whitened::new(&model, vec![], Units::Diagonal(vec![]));
+    let mut u = Batch::zeros(1, 4000);
+    u.column_mut(0).fill(61.0);
+    moves(&near, &mut u, &Until::rounds(1), (3, 0), &mut Quiet).unwrap();
+    let (mean, sd) = moments(u.column(0));
+    // Five standard errors of the mean.
+    assert!((mean - 110.0).abs() < 0.6 && (sd / 50.0_f64.sqrt() - 1.0).abs() < 0.06, "{mean} {sd}");
 }

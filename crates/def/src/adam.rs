@@ -6,18 +6,28 @@ const FIRST: f32 = 0.9;
 const SECOND: f32 = 0.99;
 const TINY: f32 = 1e-7;
 
-/// One step up a gradient, given the moments of those before it and its number, from 1.
+/// The size of a step as a share of the first, when this share of the steps is done: the same for half of them, then falling along
+/// a half cosine.
+pub(crate) fn falling(done: f32) -> f32 {
+    if done < 0.5 { 1.0 } else { (0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0).min(1.0)).cos())).max(LEAST) }
+}
+
+/// The least share.
+const LEAST: f32 = 0.02;
+
+/// One step up a gradient, given the moments of those before it, its number, from 1, and its size for each vector.
 pub(crate) fn ascend(
     at: &mut [Lanes],
     gradient: &[Lanes],
     first: &mut [Lanes],
     second: &mut [Lanes],
     number: u32,
-    size: f32,
+    size: impl Fn(usize) -> f32,
 ) {
     let number = number.min(10_000) as i32;
     let (one, two) = (1.0 / (1.0 - FIRST.powi(number)), 1.0 / (1.0 - SECOND.powi(number)));
-    for (((at, g), m), v) in at.iter_mut().zip(gradient).zip(first).zip(second) {
+    for (i, (((at, g), m), v)) in at.iter_mut().zip(gradient).zip(first).zip(second).enumerate() {
+        let size = size(i);
         for lane in 0..LANES {
             let g = if g.0[lane].is_finite() { g.0[lane] } else { 0.0 };
             m.0[lane] += (1.0 - FIRST) * (g - m.0[lane]);
@@ -42,6 +52,6 @@ impl Adam {
 
     pub(crate) fn ascend(&mut self, at: &mut [Lanes], gradient: &[Lanes], size: f32) {
         self.number += 1;
-        ascend(at, gradient, &mut self.first, &mut self.second, self.number, size);
+        ascend(at, gradient, &mut self.first, &mut self.second, self.number, |_| size);
     }
 }

@@ -54,7 +54,7 @@ impl DocumentModel {
             firsts.push(firsts[l] + layer.width);
         }
         let row = |v: u32| (0..width).map(move |k| f64::from(terms.seen_weight(v as usize, k)));
-        let background: Vec<f64> = words.iter().map(|v| f64::from(terms.seen_background(*v as usize))).collect();
+        let background: Vec<f64> = words.iter().map(|v| f64::from(terms.background(*v as usize))).collect();
         let factorials: f64 = counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
         Self {
             latents,

@@ -30,6 +30,8 @@ pub(crate) struct Estimator {
 
 /// Rates below this are drawn by going through the values.
 const SMALL: f32 = 12.0;
+/// Larger rates are drawn as this.
+const RATE_MAX: f32 = 1e6;
 
 impl Estimator {
     pub(crate) fn new(shape: &Shape, method: Method) -> Self {
@@ -45,6 +47,15 @@ impl Estimator {
             d_above: tiles(),
             inverse: Vec::new(),
             gradient: vec![Lanes::default(); method.parameters_len(shape)],
+        }
+    }
+
+    /// Goes over to another variational model.
+    pub(crate) fn put(&mut self, method: Method, shape: &Shape) {
+        let len = method.parameters_len(shape);
+        if self.gradient.len() != len {
+            self.noise = Noise::new(method, shape);
+            self.gradient = vec![Lanes::default(); len];
         }
     }
 
@@ -185,16 +196,16 @@ fn drawn(family: Family, mean: f32, rng: &mut Stream) -> f32 {
     match family {
         Family::Bernoulli => f32::from(rng.random::<f32>() < mean),
         Family::Poisson if mean < SMALL => {
-            let (u, mut p): (f32, f32) = (rng.random(), (-mean).exp());
-            let (mut reached, mut z) = (p, 0.0_f32);
+            let (u, mean): (f64, f64) = (rng.random(), f64::from(mean));
+            let mut p = (-mean).exp();
+            let (mut reached, mut z) = (p, 0.0);
             while u > reached && z < 100.0 {
                 z += 1.0;
                 p *= mean / z;
                 reached += p;
             }
-            z
+            z as f32
         }
-        // A mean that is no number has been kept out by the caller; this is for what is left of doubt.
-        Family::Poisson => Poisson::new(mean.min(1e6)).map_or(0.0, |law| law.sample(rng)),
+        Family::Poisson => Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng)),
     }
 }

@@ -25,7 +25,7 @@ fn case(layers: &[(Family, usize)], method: Method, belief: Belief) -> Case {
     let mut rng = stream(3, 0, 0, 0);
     let mean = |v: usize, k: usize| 0.3 + 0.5 * ((3 * v + 5 * k) % 7) as f32 / 7.0;
     let background = [0.2, 0.1, 0.3, 0.2];
-    let terms = TermWeights::new(belief, TermPrior::default(), layers[0].width, &mean, &background, 4.0, 9.0);
+    let terms = TermWeights::new(belief, TermPrior::default(), layers[0].width, &mean, &background, 4.0);
     let between = Between::all(&shape, belief, 0.4, &mut rng);
     let mut parameters = vec![Lanes::default(); method.parameters_len(&shape)];
     method.start(&shape, 0.35, &mut rng, &mut parameters);

@@ -2,7 +2,7 @@
 
 use crate::adam;
 use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
@@ -26,6 +26,26 @@ pub struct FitSettings {
     pub size: f32,
     /// Draws in a step: 1, 2, 4 or 8.
     pub draws: usize,
+}
+
+impl FitSettings {
+    /// Whether every field has a meaning.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
+        if !(self.size > 0.0 && self.size.is_finite()) {
+            return bad("size", self.size.to_string(), "it is a number above 0");
+        }
+        if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
+            return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
+        }
+        if self.steps == 0 {
+            return bad("steps", self.steps.to_string(), "a document takes at least one step");
+        }
+        Ok(())
+    }
 }
 
 impl Default for FitSettings {
@@ -56,9 +76,22 @@ pub enum Hide {
     Tokens,
 }
 
+impl Hide {
+    fn apply(self, document: (&[u32], &[f32]), seed: u64, index: u64) -> Result<(Document, Document)> {
+        match self {
+            Self::Types => hide_types(document, 1.0 - SEEN, seed, index),
+            Self::Tokens => hide_tokens(document, 1.0 - SEEN, seed, index),
+        }
+    }
+}
+
 /// Draws of λ that means are taken over, at a time, and how many times.
 const ROUNDS: usize = 8;
 const STEP: u64 = u64::MAX - 3;
+/// Times eight draws that a bound is taken over.
+const BOUND_ROUNDS: usize = 8;
+/// The share of a document that is seen.
+const SEEN: f64 = 0.5;
 
 /// E z, layer by layer, from draws of λ.
 pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, document: u64) -> Vec<Vec<f32>> {
@@ -91,8 +124,12 @@ pub struct Predictor<'a> {
 
 impl<'a> Predictor<'a> {
     /// From a training as it stands.
-    pub fn new(training: &'a Training, settings: FitSettings) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// What [`FitSettings::check`] says.
+    pub fn new(training: &'a Training, settings: FitSettings) -> Result<Self> {
+        settings.check()?;
+        Ok(Self {
             shape: training.shape(),
             method: training.settings().method,
             terms: training.terms(),
@@ -100,30 +137,40 @@ impl<'a> Predictor<'a> {
             activity: training.settings().activity,
             seed: training.settings().seed,
             settings,
-        }
+        })
     }
 
     /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
-    fn fit(&self, seen: &Document, hidden: &Document, index: u64) -> (Vec<Lanes>, f64) {
+    fn fit(&self, seen: &Document, hidden: &Document, hide: Hide, index: u64) -> (Vec<Lanes>, f64) {
         let shape = self.shape;
         let len = self.method.parameters_len(shape);
         let [mut at, mut first, mut second] = [0, 1, 2].map(|_| vec![Lanes::default(); len]);
         let mut rng = stream(self.seed, STEP, index, 0);
         self.method.start(shape, self.activity, &mut rng, &mut at);
-        // Types that are hidden are not known to be absent.
         let n = shape.tiles(0).len();
         let mut sums = self.terms.seen().sums.to_vec();
-        let mut row = vec![Lanes::default(); n];
         let mut background = self.terms.background_sum();
-        let is_seen = |term: &u32| seen.terms.binary_search(term).is_ok();
-        for term in hidden.terms.iter().filter(|term| !is_seen(term)) {
-            self.terms.mean_row(*term as usize, &mut row);
-            for (sum, row) in sums.iter_mut().zip(&row) {
-                for lane in 0..LANES {
-                    sum.0[lane] = (sum.0[lane] - row.0[lane]).max(0.0);
+        let mut constant: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+        match hide {
+            // Types that are hidden are not known to be absent.
+            Hide::Types => {
+                let mut row = vec![Lanes::default(); n];
+                for term in &hidden.terms {
+                    self.terms.mean_row(*term as usize, &mut row);
+                    for (sum, row) in sums.iter_mut().zip(&row) {
+                        for lane in 0..LANES {
+                            sum.0[lane] = (sum.0[lane] - row.0[lane]).max(0.0);
+                        }
+                    }
+                    background -= f64::from(self.terms.background(*term as usize));
                 }
             }
-            background -= f64::from(self.terms.background(*term as usize));
+            // Half of the words of a document come at half the rates.
+            Hide::Tokens => {
+                sums.iter_mut().for_each(|sum| sum.0.iter_mut().for_each(|x| *x *= SEEN as f32));
+                background *= SEEN;
+                constant -= seen.counts.iter().map(|x| f64::from(*x)).sum::<f64>() * SEEN.ln();
+            }
         }
         let whole = self.terms.seen();
         let weights = Seen { weights: whole.weights, background: whole.background, sums: &sums };
@@ -131,23 +178,19 @@ impl<'a> Predictor<'a> {
         let words = Words { terms: &seen.terms, counts: &seen.counts };
         let mut estimator = Estimator::new(shape, self.method);
         let steps = self.settings.steps;
-        let (mut value, mut counted) = (0.0, 0.0);
         for step in 0..steps {
-            let one = estimator.step(shape, &words, &weights, &links, &at, self.settings.draws, &mut rng);
             let done = step as f32 / steps as f32;
-            let falling = if done < 0.5 {
-                1.0
-            } else {
-                (0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0)).cos())).max(0.02)
-            };
-            if step * 10 >= steps * 9 {
-                value += f64::from(one);
-                counted += 1.0;
-            }
-            adam::ascend(&mut at, &estimator.gradient, &mut first, &mut second, step + 1, self.settings.size * falling);
+            let method = self.method.at(done);
+            estimator.put(method, shape);
+            let own = &mut at[..method.parameters_len(shape)];
+            estimator.step(shape, &words, &weights, &links, own, self.settings.draws, &mut rng);
+            let size = |i| self.settings.size * adam::falling(done) * method.slow(shape, i);
+            adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, size);
         }
-        let constant: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
-        (at, value / f64::max(counted, 1.0) - constant - background)
+        let sum: f64 = (0..BOUND_ROUNDS)
+            .map(|_| f64::from(estimator.step(shape, &words, &weights, &links, &at, DRAWS, &mut rng)))
+            .sum();
+        (at, sum / BOUND_ROUNDS as f64 - constant - background)
     }
 
     /// Hides a part of each document, fits the rest, and foretells what was hidden.
@@ -156,14 +199,11 @@ impl<'a> Predictor<'a> {
     /// What the hiding says.
     pub fn heldout(&self, corpus: &Corpus, hide: Hide) -> Result<Heldout> {
         let one = |d: usize| -> Result<[f64; 5]> {
-            let (seen, hidden) = match hide {
-                Hide::Types => hide_types(corpus.document(d), 0.5, self.seed, d as u64)?,
-                Hide::Tokens => hide_tokens(corpus.document(d), 0.5, self.seed, d as u64)?,
-            };
+            let (seen, hidden) = hide.apply(corpus.document(d), self.seed, d as u64)?;
             if seen.terms.is_empty() || hidden.terms.is_empty() {
                 return Ok([0.0; 5]);
             }
-            let (own, elbo) = self.fit(&seen, &hidden, d as u64);
+            let (own, elbo) = self.fit(&seen, &hidden, hide, d as u64);
             let [plug_in, averaged] = self.foretold(&own, &hidden, d as u64);
             let count = |document: &Document| document.counts.iter().map(|x| f64::from(*x)).sum::<f64>();
             Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
@@ -216,8 +256,13 @@ impl<'a> Predictor<'a> {
                 averaged.iter_mut().zip(rates(&z)).for_each(|(sum, share)| *sum += share);
             }
         }
-        averaged.iter_mut().for_each(|sum| *sum /= f64::max(counted, 1.0));
-        [log(&rates(mean)), log(&averaged)]
+        let plug_in = rates(mean);
+        // Where no draw has any latent at work, there is nothing to average.
+        averaged
+            .iter_mut()
+            .zip(&plug_in)
+            .for_each(|(sum, share)| *sum = if counted > 0.0 { *sum / counted } else { *share });
+        [log(&plug_in), log(&averaged)]
     }
 }
 
@@ -236,10 +281,10 @@ pub fn unigram(train: &Corpus, test: &Corpus, hide: Hide, seed: u64) -> Result<f
     let total: f64 = shares.iter().sum();
     let (mut sum, mut count) = (0.0, 0.0);
     for d in 0..test.documents_len() {
-        let (_, hidden) = match hide {
-            Hide::Types => hide_types(test.document(d), 0.5, seed, d as u64)?,
-            Hide::Tokens => hide_tokens(test.document(d), 0.5, seed, d as u64)?,
-        };
+        let (seen, hidden) = hide.apply(test.document(d), seed, d as u64)?;
+        if seen.terms.is_empty() {
+            continue;
+        }
         for (term, y) in hidden.terms.iter().zip(&hidden.counts) {
             sum += f64::from(*y) * (shares[*term as usize] / total).ln();
             count += f64::from(*y);

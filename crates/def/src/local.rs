@@ -94,6 +94,16 @@ impl Method {
         (1 + self.rank()) * shape.tiles_len()
     }
 
+    /// What is fitted when this share of the steps is done: dependence is added to where mean-field has settled.
+    pub(crate) fn at(self, done: f32) -> Self {
+        if done < ALONE { Self::MeanField } else { self }
+    }
+
+    /// How much smaller the steps of a parameter are than others'.
+    pub(crate) fn slow(self, shape: &Shape, parameter: usize) -> f32 {
+        if parameter < shape.tiles_len() { 1.0 } else { SLOW }
+    }
+
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
     pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
         let n = shape.tiles_len();
@@ -122,8 +132,13 @@ impl Method {
     }
 }
 
-/// How far λ spreads at the start.
-const SPREAD: f32 = 0.1;
+/// The share of the steps that mean-field takes alone.
+const ALONE: f32 = 0.25;
+/// How far λ spreads at the start: enough for the directions to differ.
+const SPREAD: f32 = 0.02;
+/// How much smaller the steps of U are than those of μ. Near mean-field its gradient is nearly all noise, which Adam would turn
+/// into steps of full size.
+const SLOW: f32 = 0.1;
 
 /// The noise of one document's draws and what r says of it.
 #[derive(Clone, Debug, Default)]

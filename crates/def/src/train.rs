@@ -31,6 +31,8 @@ pub struct Settings {
     pub weights: Belief,
     /// The prior of the words' weights.
     pub term_prior: TermPrior,
+    /// The share of all words that a background of every term's share in the corpus explains. It is given, not learnt.
+    pub background: f32,
     /// The mean that latents start from.
     pub activity: f32,
     /// The seed: same seed, same numbers, at any number of threads.
@@ -56,6 +58,7 @@ impl Default for Settings {
             method: Method::default(),
             weights: Belief::default(),
             term_prior: TermPrior::default(),
+            background: 0.02,
             activity: 1.0,
             seed: 1,
             epochs: 60,
@@ -80,6 +83,7 @@ impl Settings {
         for (field, x) in [
             ("term_prior.shape", self.term_prior.shape),
             ("term_prior.rate", self.term_prior.rate),
+            ("background", self.background),
             ("activity", self.activity),
             ("local_size", self.local_size),
             ("between_size", self.between_size),
@@ -87,6 +91,12 @@ impl Settings {
             if !positive(x) {
                 return bad(field, x.to_string(), "it is a number above 0");
             }
+        }
+        if self.background >= 1.0 {
+            return bad("background", self.background.to_string(), "it is a share, above 0 and below 1");
+        }
+        if self.activity > ACTIVITY_MAX {
+            return bad("activity", self.activity.to_string(), "a mean of at most 50 is where latents can start");
         }
         if self.batch == 0 {
             return bad("batch", self.batch.to_string(), "a minibatch has at least one document");
@@ -106,8 +116,8 @@ impl Settings {
 pub struct Epoch {
     /// Its number, from 1.
     pub number: u32,
-    /// The bound on ln p(corpus), from the documents as they were visited and the weights at the end.
-    pub elbo: f64,
+    /// What is climbed, from the documents as they were visited: near the end the bound on ln p(corpus).
+    pub objective: f64,
 }
 
 /// A model being trained.
@@ -126,6 +136,9 @@ pub struct Training<'a> {
     constants: Vec<f64>,
     visits: Vec<Visit>,
 }
+
+/// The largest mean that latents start from.
+const ACTIVITY_MAX: f32 = 50.0;
 
 /// Documents that one thread treats at a time.
 const CHUNK: usize = 16;
@@ -147,6 +160,7 @@ struct Visit {
 const WEIGHTS: u64 = u64::MAX;
 const ORDER: u64 = u64::MAX - 1;
 const START: u64 = u64::MAX - 2;
+const BOUND: u64 = u64::MAX - 4;
 
 impl<'a> Training<'a> {
     /// A model before its first epoch.
@@ -215,10 +229,33 @@ impl<'a> Training<'a> {
         self.epoch
     }
 
-    /// The share of all counts that the background explains, by their means.
-    pub fn background_share(&self) -> f64 {
-        let documents = self.corpus.documents_len() as f64;
-        documents * self.terms.background_sum() / self.corpus.tokens_len() as f64
+    /// What the weights' beliefs and the background add to the bound.
+    fn of_weights(&self) -> f64 {
+        let background = self.corpus.documents_len() as f64 * self.terms.background_sum();
+        self.terms.value() + self.between.iter().map(Between::value).sum::<f64>() - background
+    }
+
+    /// The bound on ln p(corpus) with the weights as they are, between layers at their means, from that many draws of every
+    /// document's latents. Weights that are points have no entropy: then it is ln p(x, W) that is bounded.
+    pub fn bound(&self, rounds: u64) -> f64 {
+        let between = self.settled();
+        let links: Vec<Link> = between.iter().map(Between::link).collect();
+        let parameters_len = self.settings.method.parameters_len(&self.shape);
+        let one = |d: usize| {
+            let own = &self.local[0][d * parameters_len..][..parameters_len];
+            let (terms, counts) = self.corpus.document(d);
+            let mut estimator = Estimator::new(&self.shape, self.settings.method);
+            let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
+            let words = Words { terms, counts };
+            let sum: f64 = (0..rounds)
+                .map(|_| {
+                    f64::from(estimator.step(&self.shape, &words, &self.terms.seen(), &links, own, DRAWS, &mut rng))
+                })
+                .sum();
+            sum / rounds as f64 + self.constants[d]
+        };
+        let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
+        documents.iter().sum::<f64>() + self.of_weights()
     }
 
     /// E z of a document's latents, layer by layer.
@@ -233,30 +270,22 @@ impl<'a> Training<'a> {
         let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
         order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
         let mut elbo = 0.0;
-        for batch in order.chunks(self.settings.batch) {
-            elbo += self.run_batch(batch);
+        // Of nearly the same size: a last one with few documents would be taken for all of them.
+        let batches = order.len().div_ceil(self.settings.batch);
+        for b in 0..batches {
+            let range = b * order.len() / batches..(b + 1) * order.len() / batches;
+            elbo += self.run_batch(&order[range]);
         }
         self.epoch += 1;
-        elbo -= self.corpus.documents_len() as f64 * self.terms.background_sum();
-        elbo += self.terms.value() + self.between.iter().map(Between::value).sum::<f64>();
-        Epoch { number: self.epoch, elbo }
-    }
-
-    /// The size of a step now, as a share of the first.
-    fn falling(&self) -> f32 {
-        let done = self.epoch as f32 / self.settings.epochs.max(1) as f32;
-        if done < 0.5 {
-            1.0
-        } else {
-            0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0).min(1.0)).cos()).max(0.04)
-        }
+        Epoch { number: self.epoch, objective: elbo + self.of_weights() }
     }
 
     /// One minibatch: the documents' bounds.
     fn run_batch(&mut self, batch: &[usize]) -> f64 {
         let settings = &self.settings;
-        let falling = self.falling();
+        let falling = adam::falling(self.epoch as f32 / settings.epochs.max(1) as f32);
         let draws = draws_len(settings.draws);
+        let method = settings.method.at(self.epoch as f32 / settings.epochs.max(1) as f32);
         let mut rng = stream(settings.seed, self.step, WEIGHTS, 0);
         for between in &mut self.between {
             between.draw(&mut rng);
@@ -265,6 +294,10 @@ impl<'a> Training<'a> {
         let (shape, seen, corpus, constants, step) =
             (&self.shape, self.terms.seen(), self.corpus, &self.constants, self.step);
         let parameters_len = settings.method.parameters_len(shape);
+        let fitted_len = method.parameters_len(shape);
+        for visit in &mut self.visits {
+            visit.estimator.put(method, shape);
+        }
         // Each document's parameters are lent to the one visit that treats it.
         let [at, first, second] = &mut self.local;
         let mut places: Vec<usize> = (0..batch.len()).collect();
@@ -278,7 +311,7 @@ impl<'a> Training<'a> {
                 let (_, tail) = std::mem::take(rest).split_at_mut((d - skipped) * parameters_len);
                 let (own, tail) = tail.split_at_mut(parameters_len);
                 *rest = tail;
-                own
+                &mut own[..fitted_len]
             }));
             skipped = d + 1;
         }
@@ -295,7 +328,7 @@ impl<'a> Training<'a> {
                     let mut value = 0.0;
                     for local_step in 0..settings.local_steps {
                         value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                        let size = settings.local_size * falling;
+                        let size = |i| settings.local_size * falling * settings.method.slow(shape, i);
                         adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, size);
                     }
                     visit.value += f64::from(value) + constants[*d];
@@ -318,18 +351,16 @@ impl<'a> Training<'a> {
         let index = TermIndex::new(corpus, batch);
         let share = scale / draws as f32;
         let statistic = |v: usize, row: &mut [Lanes]| {
-            let mut by_background = 0.0;
             for (place, word) in index.of(v) {
                 let visit = &visits[place / CHUNK];
                 let x = corpus.document(batch[place]).1[word];
                 let inverse = &visit.inverse[place % CHUNK][word];
                 allocate(share * x, inverse, &visit.z[place % CHUNK], draws, row);
-                by_background += share * x * inverse[..draws].iter().sum::<f32>();
             }
-            by_background
         };
+        let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
         let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
-        self.terms.update(forgetting, &statistic, &activity, corpus.documents_len() as f32);
+        self.terms.update(forgetting, sharpness, &statistic, &activity);
         let size = settings.between_size * falling;
         for (between, gradient) in self.between.iter_mut().zip(&d_between) {
             between.ascend(gradient, size);
@@ -347,6 +378,8 @@ impl<'a> Training<'a> {
 }
 
 /// The weights' statistics move (t + delay)^−forgetting of the way at step t.
+/// The share of the epochs after which documents see exp E ln W.
+const SHARP: f32 = 0.7;
 const DELAY: f32 = 4.0;
 const FORGETTING: f32 = 0.6;
 
@@ -436,7 +469,6 @@ impl TermIndex {
 fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights {
     const FEW: usize = 20;
     const SHARE: f32 = 0.8;
-    const BACKGROUND: f32 = 0.1;
     let (documents, terms) = (corpus.documents_len(), corpus.terms_len());
     let width = settings.layers[0].width;
     let mut all = vec![0.1_f32; terms];
@@ -467,7 +499,7 @@ fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights 
             *x = size * (SHARE * *x / f32::max(taken, 1.0) + (1.0 - SHARE) * all[v] * (0.3 * normal).exp());
         }
     }
-    let background: Vec<f32> = all.iter().map(|share| BACKGROUND * length * share).collect();
+    let background: Vec<f32> = all.iter().map(|share| settings.background * length * share).collect();
     TermWeights::new(
         settings.weights,
         settings.term_prior,
@@ -475,6 +507,5 @@ fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights 
         &|v, k| own[v * width + k],
         &background,
         documents as f32 * active,
-        documents as f32,
     )
 }

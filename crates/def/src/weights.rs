@@ -1,6 +1,6 @@
 //! The weights of a deep exponential family, and what is believed of them.
 //!
-//! The words' weights W ≥ 0 and their background b have gamma priors. Given how the counts are shared among the latents they are
+//! The words' weights W ≥ 0 have gamma priors. Given how the counts are shared among the latents they are
 //! conjugate: every q that is offered has the same two statistics, the counts A_vk that latent k explains of term v (with the
 //! prior's shape) and the activity B_k that it had (with the prior's rate), and they are averaged over minibatches (stochastic
 //! variational inference; Hoffman, Blei, Wang and Paisley, 2013). Documents see exp E ln W where a rate's logarithm is taken
@@ -88,13 +88,14 @@ pub struct TermWeights {
     shape: Vec<Lanes>,
     /// B.
     rate: Vec<Lanes>,
-    background_shape: Vec<f32>,
-    background_rate: f32,
-    /// exp E ln W and exp E ln b; Σ_v E W_vk and Σ_v E b_v.
+    /// What documents see in the logarithms of rates, exp E ln W in the end; and Σ_v E W_vk.
     geometric: Vec<Lanes>,
     sums: Vec<Lanes>,
-    background_geometric: Vec<f32>,
+    /// b, which is given: learnt, it would take the words away from the latents.
+    background: Vec<f32>,
     background_sum: f64,
+    /// How far what documents see has gone from E W, where every term has a chance, to exp E ln W.
+    sharpness: f32,
 }
 
 /// Rows that one thread treats at a time.
@@ -109,10 +110,9 @@ impl TermWeights {
         means: &dyn Fn(usize, usize) -> f32,
         background: &[f32],
         activity: f32,
-        documents: f32,
     ) -> Self {
         let n = lanes_len(width);
-        let (rate, background_rate) = (prior.rate + activity, prior.rate + documents);
+        let rate = prior.rate + activity;
         let mut shape = vec![Lanes([prior.shape; LANES]); background.len() * n];
         for v in 0..background.len() {
             for k in 0..width {
@@ -126,11 +126,10 @@ impl TermWeights {
             geometric: vec![Lanes::default(); shape.len()],
             shape,
             rate: vec![Lanes([rate; LANES]); n],
-            background_shape: background.iter().map(|b| (b * background_rate).max(prior.shape)).collect(),
-            background_rate,
             sums: vec![Lanes::default(); n],
-            background_geometric: vec![0.0; background.len()],
-            background_sum: 0.0,
+            background: background.to_vec(),
+            background_sum: background.iter().map(|b| f64::from(*b)).sum(),
+            sharpness: 0.0,
         };
         weights.refresh();
         weights
@@ -138,7 +137,7 @@ impl TermWeights {
 
     /// How many terms there are.
     pub fn terms_len(&self) -> usize {
-        self.background_shape.len()
+        self.background.len()
     }
 
     /// How many latents the lowest layer has.
@@ -152,12 +151,12 @@ impl TermWeights {
         self.shape[term * self.rate.len() + tile].0[lane] / self.rate[tile].0[lane]
     }
 
-    /// E b_v.
+    /// b_v.
     pub fn background(&self, term: usize) -> f32 {
-        self.background_shape[term] / self.background_rate
+        self.background[term]
     }
 
-    /// Σ_v E b_v.
+    /// Σ_v b_v.
     pub fn background_sum(&self) -> f64 {
         self.background_sum
     }
@@ -167,18 +166,13 @@ impl TermWeights {
         self.sums[k / LANES].0[k % LANES]
     }
 
-    /// exp E ln W_vk, which documents see in the logarithms of rates.
+    /// What documents see of W_vk in the logarithms of rates: exp E ln W_vk in the end.
     pub fn seen_weight(&self, term: usize, k: usize) -> f32 {
         self.geometric[term * self.rate.len() + k / LANES].0[k % LANES]
     }
 
-    /// exp E ln b_v.
-    pub fn seen_background(&self, term: usize) -> f32 {
-        self.background_geometric[term]
-    }
-
     pub(crate) fn seen(&self) -> Seen<'_> {
-        Seen { weights: &self.geometric, background: &self.background_geometric, sums: &self.sums }
+        Seen { weights: &self.geometric, background: &self.background, sums: &self.sums }
     }
 
     /// E W of one term, in lanes.
@@ -192,25 +186,23 @@ impl TermWeights {
         }
     }
 
-    /// Moves the statistics a share `step` of the way: `statistic(v, row, background)` writes what latents and background explain
-    /// of term v in the whole corpus, not yet times W, and `activity` is what the latents did in it.
+    /// Moves the statistics a share `step` of the way: `statistic(v, row)` adds what latents explain of term v in the whole
+    /// corpus, not yet times W, and `activity` is what the latents did in it.
     pub(crate) fn update(
         &mut self,
         step: f32,
-        statistic: &(dyn Fn(usize, &mut [Lanes]) -> f32 + Sync),
+        sharpness: f32,
+        statistic: &(dyn Fn(usize, &mut [Lanes]) + Sync),
         activity: &[Lanes],
-        documents: f32,
     ) {
         let (n, width, prior) = (self.rate.len(), self.width, self.prior);
-        let rows = self.shape.par_chunks_mut(ROWS * n).zip(self.background_shape.par_chunks_mut(ROWS)).enumerate();
-        let (seen, background) = (&self.geometric, &self.background_geometric);
-        rows.for_each(|(chunk, (rows, own))| {
+        let seen = &self.geometric;
+        self.shape.par_chunks_mut(ROWS * n).enumerate().for_each(|(chunk, rows)| {
             let mut explained = vec![Lanes::default(); n];
-            for (r, (row, b)) in rows.chunks_exact_mut(n).zip(own).enumerate() {
+            for (r, row) in rows.chunks_exact_mut(n).enumerate() {
                 let v = chunk * ROWS + r;
                 explained.fill(Lanes::default());
-                let by_background = statistic(v, &mut explained);
-                *b += step * (prior.shape + by_background * background[v] - *b);
+                statistic(v, &mut explained);
                 for j in 0..n {
                     let seen = &seen[v * n + j].0;
                     for lane in 0..LANES.min(width - j * LANES) {
@@ -225,14 +217,14 @@ impl TermWeights {
                 *rate += step * (prior.rate + activity - *rate);
             }
         }
-        self.background_rate += step * (prior.rate + documents - self.background_rate);
+        self.sharpness = sharpness;
         self.refresh();
     }
 
     /// Calculates what documents see.
     fn refresh(&mut self) {
         let n = self.rate.len();
-        let (rate, width, belief) = (&self.rate, self.width, self.belief);
+        let (rate, width, belief, sharpness) = (&self.rate, self.width, self.belief, self.sharpness);
         let chunks = self.geometric.par_chunks_mut(ROWS * n).zip(self.shape.par_chunks(ROWS * n));
         let partial: Vec<Vec<f64>> = chunks
             .map(|(out, shape)| {
@@ -256,7 +248,13 @@ impl TermWeights {
                         *sum += f64::from(a);
                     }
                 }
-                for (i, out) in out.iter_mut().enumerate() {
+                for (i, (out, a)) in out.iter_mut().zip(shape).enumerate() {
+                    if sharpness < 1.0 && belief != Belief::Point {
+                        for lane in 0..LANES {
+                            let mean = a.0[lane] / rate[i % n].0[lane];
+                            out.0[lane] = mean * (out.0[lane] / mean).powf(sharpness);
+                        }
+                    }
                     hide_padding(width, i % n, out);
                 }
                 sums
@@ -269,19 +267,9 @@ impl TermWeights {
             }
             hide_padding(self.width, j, &mut self.sums[j]);
         }
-        let b = f64::from(self.background_rate);
-        self.background_sum = self.background_shape.iter().map(|a| f64::from(*a)).sum::<f64>() / b;
-        for (out, a) in self.background_geometric.iter_mut().zip(&self.background_shape) {
-            let a = f64::from(*a);
-            *out = match self.belief {
-                Belief::Gamma => (digamma(a).exp() / b) as f32,
-                Belief::LogNormal => (a / b * (-0.5 / a).exp()) as f32,
-                Belief::Point => (a / b) as f32,
-            };
-        }
     }
 
-    /// E ln p(W) − E ln q(W), the background's with it; of a point its ln p(ln W).
+    /// E ln p(W) − E ln q(W); of a point its ln p(ln W), which is no bound on anything.
     pub fn value(&self) -> f64 {
         let (c, r) = (f64::from(self.prior.shape), f64::from(self.prior.rate));
         let of_prior = c * r.ln() - ln_gamma(c);
@@ -308,8 +296,7 @@ impl TermWeights {
         });
         // In the order of the rows, so that the sum does not depend on the threads.
         let rows: Vec<f64> = rows.collect();
-        let b = f64::from(self.background_rate);
-        rows.iter().sum::<f64>() + self.background_shape.iter().map(|a| one(f64::from(*a), b)).sum::<f64>()
+        rows.iter().sum()
     }
 }
 

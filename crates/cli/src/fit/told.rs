@@ -104,10 +104,11 @@ impl<'a> Told<'a> {
         let mut doubts = Vec::new();
         let Some(inferred) = self.inferred() else { return doubts };
         let (step, steps) = self.watch.step;
-        if self.is_stopped() && !inferred.fitted.stopped {
+        if self.moves_are_stopped() && !inferred.fitted.stopped {
             let reason = "the moves of the draws were stopped before they had forgotten where they were";
             doubts.push((Verdict::MeansOnly, reason.to_owned()));
-        } else if self.is_stopped() {
+        }
+        if inferred.fitted.stopped {
             let reason = "the draws are of the approximation as it stood then";
             doubts.push((Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}")));
         } else if !self.is_converged() {
@@ -141,6 +142,7 @@ impl<'a> Told<'a> {
             );
             doubts.push((Verdict::MeansOnly, reason));
         }
+        doubts.sort_by_key(|(verdict, _)| *verdict != Verdict::Distrust);
         doubts
     }
 

@@ -56,8 +56,8 @@ pub struct Moved {
     pub accepted: Option<f64>,
     /// The step size at the end.
     pub step: f64,
-    /// The largest correlation, over the draws, of a latent with itself before the first move: what is left of an error that
-    /// the draws had then.
+    /// The largest correlation, over the draws, of a latent, its distance from its mean or the log density with itself before the
+    /// first move: what is left of an error that the draws had then.
     pub memory: f64,
     /// Whether somebody stopped them.
     pub stopped: bool,
@@ -70,13 +70,15 @@ struct Block {
     log_p: Vec<f64>,
     d_u: Batch,
     accepted: f64,
-    /// Where the draws were.
+    /// Where the draws were, and how probable that was.
     start: Batch,
+    log_p_start: Vec<f64>,
     /// Whether `log_p` and `d_u` are those of `u`.
     is_known: bool,
 }
 
-/// Moves every draw again and again. `u` holds draws of the model that `near` sees in round units.
+/// Moves every draw again and again. `u` holds draws of the model that `near` sees in round units; moves with another number
+/// have other random numbers.
 ///
 /// # Errors
 /// What the model returns.
@@ -84,7 +86,7 @@ pub fn moves<M: Model + ?Sized>(
     near: &Whitened<M>,
     u: &mut Batch,
     until: &Until,
-    seed: u64,
+    (seed, number): (u64, u64),
     observer: &mut dyn Observer,
 ) -> Result<Moved> {
     let latents = near.latents();
@@ -98,9 +100,10 @@ pub fn moves<M: Model + ?Sized>(
             for i in 0..u.columns_len() {
                 own.column_mut(i).copy_from_slice(&u.column(i)[first..first + len]);
             }
-            let streams = (0..len).map(|s| stream(seed, MOVE_STEP, 0, (first + s) as u64)).collect();
+            let streams = (0..len).map(|s| stream(seed, MOVE_STEP, number, (first + s) as u64)).collect();
             Block {
                 log_p: vec![0.0; len],
+                log_p_start: vec![0.0; len],
                 d_u: Batch::zeros(u.columns_len(), len),
                 start: own.clone(),
                 u: own,
@@ -137,18 +140,30 @@ pub fn moves<M: Model + ?Sized>(
     Ok(moved)
 }
 
-/// The largest correlation of a latent with where it started. Latents that do not differ between draws have nothing to forget.
+/// The largest correlation of anything with what it was at the start: each latent, how far it is from its mean, and the log
+/// density; less what chance alone makes of the largest of so many. What does not differ between draws has nothing to forget.
 fn memory(blocks: &[Block], latents_len: usize) -> f64 {
-    let correlation = |i: usize| {
-        let pairs = || blocks.iter().flat_map(|b| b.start.column(i).iter().zip(b.u.column(i)));
+    let of_latent = |i: usize| {
+        let pairs = || blocks.iter().flat_map(|b| b.start.column(i).iter().copied().zip(b.u.column(i).iter().copied()));
         let n = pairs().count() as f64;
         let (x, y) = pairs().fold((0.0, 0.0), |(a, b), (x, y)| (a + x / n, b + y / n));
-        let (xx, xy, yy) = pairs().fold((0.0, 0.0, 0.0), |(xx, xy, yy), (a, b)| {
-            (xx + (a - x) * (a - x), xy + (a - x) * (b - y), yy + (b - y) * (b - y))
-        });
-        if xx * yy > 0.0 { (xy / (xx * yy).sqrt()).abs() } else { 0.0 }
+        correlation(&pairs).max(correlation(&|| pairs().map(|(a, b)| ((a - x).abs(), (b - y).abs()))))
     };
-    (0..latents_len).into_par_iter().map(correlation).reduce(|| 0.0, f64::max)
+    let density = || blocks.iter().flat_map(|b| b.log_p_start.iter().copied().zip(b.log_p.iter().copied()));
+    let largest = (0..latents_len).into_par_iter().map(of_latent).reduce(|| 0.0, f64::max).max(correlation(&density));
+    let draws_len = blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
+    let by_chance = 2.0 * (2.0 * latents_len as f64 + 1.0).ln() / draws_len;
+    (largest * largest - by_chance).max(0.0).sqrt()
+}
+
+/// The size of the correlation of pairs.
+fn correlation<I: Iterator<Item = (f64, f64)>>(pairs: &impl Fn() -> I) -> f64 {
+    let n = pairs().count() as f64;
+    let (x, y) = pairs().fold((0.0, 0.0), |(a, b), (x, y)| (a + x / n, b + y / n));
+    let (xx, xy, yy) = pairs().fold((0.0, 0.0, 0.0), |(xx, xy, yy), (a, b)| {
+        (xx + (a - x) * (a - x), xy + (a - x) * (b - y), yy + (b - y) * (b - y))
+    });
+    if xx * yy > 0.0 { (xy / (xx * yy).sqrt()).abs() } else { 0.0 }
 }
 
 impl Block {
@@ -167,6 +182,9 @@ impl Block {
         let len = self.u.draws_len();
         if !self.is_known || !discrete.is_empty() {
             gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+            if !self.is_known {
+                self.log_p_start.copy_from_slice(&self.log_p);
+            }
             self.is_known = true;
         }
         let (before, d_before, log_p) = (self.u.clone(), self.d_u.clone(), self.log_p.clone());
@@ -229,7 +247,9 @@ fn counts(conditionals: &dyn Conditionals, i: usize, z: &Batch) -> Result<(Vec<f
         let is_over = |s: usize| {
             let top = (0..len).map(|v| out.get(v, s)).fold(f64::NEG_INFINITY, f64::max);
             let (last, before) = (out.get(len - 1, s), out.get(len - 2, s));
-            !(last > top - NEGLIGIBLE) || (last == f64::NEG_INFINITY && before == last)
+            // Where nothing so far is possible, what is possible lies further out: the count itself is there.
+            let is_known = top > f64::NEG_INFINITY || z.get(i, s) < len as f64;
+            is_known && (!(last > top - NEGLIGIBLE) || (last == f64::NEG_INFINITY && before == last))
         };
         if len >= TABLE_MAX as usize || (0..z.draws_len()).all(is_over) {
             return Ok((values, out));

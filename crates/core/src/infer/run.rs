@@ -238,7 +238,7 @@ fn mixed(
     };
     let q = method.variational_with(near.latents(), &settings.parts)?;
     let mut chains = repeated(&near.whiten(ends), CHAINS);
-    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), settings.seed, observer)?;
+    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), (settings.seed, 1), observer)?;
     let starts: Vec<Start> = (0..TRIES)
         .map(|t| {
             let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX - 1, t);
@@ -303,7 +303,7 @@ fn finish(
     };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        moved = Some(moves(near, &mut u, &until(near, settings, &tail), settings.seed, observer)?);
+        moved = Some(moves(near, &mut u, &until(near, settings, &tail), (settings.seed, 0), observer)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);

@@ -97,7 +97,7 @@ pub fn search(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn 
     let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, SEARCH_STEP, 0, s as u64)).collect();
     let mut z = scatter(model, starts, &mut streams)?;
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
-    let mut ascent = Ascent::new(continuous.clone());
+    let mut ascent = Ascent::new(continuous.clone(), &z);
     let mut stops: Vec<Batch> = Vec::new();
     for step in 0..STEPS {
         if step % SWEEP == 0 {
@@ -243,12 +243,13 @@ struct Ascent {
 }
 
 impl Ascent {
-    fn new(continuous: Vec<usize>) -> Self {
+    fn new(continuous: Vec<usize>, z: &Batch) -> Self {
         let zeros = vec![[0.0; ASCENTS]; continuous.len()];
+        let start = |i: &usize| std::array::from_fn(|s| z.get(*i, s));
         Self {
             first: zeros.clone(),
-            second: zeros.clone(),
-            previous: zeros,
+            second: zeros,
+            previous: continuous.iter().map(start).collect(),
             slow: [1.0; ASCENTS],
             count: 0,
             continuous,
