@@ -50,6 +50,22 @@ impl Adam {
         Self { first: vec![Lanes::default(); len], second: vec![Lanes::default(); len], number: 0 }
     }
 
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
+    pub(crate) fn set_number(&mut self, number: u32) {
+        self.number = number;
+    }
+
+    pub(crate) fn arrays(&self) -> [&[Lanes]; 2] {
+        [&self.first, &self.second]
+    }
+
+    pub(crate) fn arrays_mut(&mut self) -> [&mut [Lanes]; 2] {
+        [&mut self.first, &mut self.second]
+    }
+
     pub(crate) fn ascend(&mut self, at: &mut [Lanes], gradient: &[Lanes], size: f32) {
         self.number += 1;
         ascend(at, gradient, &mut self.first, &mut self.second, self.number, |_| size);

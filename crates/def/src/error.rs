@@ -149,6 +149,12 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
+    /// A file does not hold a training that can go on.
+    #[error("this checkpoint cannot be gone on from: {reason}; start the training anew")]
+    Checkpoint {
+        /// Why.
+        reason: &'static str,
+    },
     /// A field of the settings has a value that has no meaning.
     #[error("setting `{field}` = {value} is not possible: {reason}")]
     BadSetting {

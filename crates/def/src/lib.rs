@@ -9,6 +9,7 @@
 //! ```
 
 mod adam;
+mod checkpoint;
 pub mod corpus;
 mod document;
 pub mod error;

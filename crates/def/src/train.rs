@@ -123,15 +123,15 @@ pub struct Epoch {
 /// A model being trained.
 #[derive(Clone, Debug)]
 pub struct Training<'a> {
-    corpus: &'a Corpus,
-    settings: Settings,
+    pub(crate) corpus: &'a Corpus,
+    pub(crate) settings: Settings,
     shape: Shape,
-    terms: TermWeights,
-    between: Vec<Between>,
+    pub(crate) terms: TermWeights,
+    pub(crate) between: Vec<Between>,
     /// The documents' own parameters, and the moments of their gradients.
-    local: [Vec<Lanes>; 3],
-    epoch: u32,
-    step: u64,
+    pub(crate) local: [Vec<Lanes>; 3],
+    pub(crate) epoch: u32,
+    pub(crate) step: u64,
     /// −Σ ln x! of each document.
     constants: Vec<f64>,
     visits: Vec<Visit>,

@@ -221,6 +221,24 @@ impl TermWeights {
         self.refresh();
     }
 
+    pub(crate) fn sharpness(&self) -> f32 {
+        self.sharpness
+    }
+
+    pub(crate) fn arrays(&self) -> [&[Lanes]; 2] {
+        [&self.shape, &self.rate]
+    }
+
+    pub(crate) fn arrays_mut(&mut self) -> [&mut [Lanes]; 2] {
+        [&mut self.shape, &mut self.rate]
+    }
+
+    /// After the statistics were written to.
+    pub(crate) fn restore(&mut self, sharpness: f32) {
+        self.sharpness = sharpness;
+        self.refresh();
+    }
+
     /// Calculates what documents see.
     fn refresh(&mut self) {
         let n = self.rate.len();
@@ -364,6 +382,24 @@ impl Between {
     /// How many parents there are.
     pub fn parents_len(&self) -> usize {
         self.parents_len
+    }
+
+    pub(crate) fn adam(&self) -> &[Adam; 2] {
+        &self.adam
+    }
+
+    pub(crate) fn adam_mut(&mut self) -> &mut [Adam; 2] {
+        &mut self.adam
+    }
+
+    pub(crate) fn arrays(&self) -> Vec<&[Lanes]> {
+        let moments = self.adam.iter().flat_map(Adam::arrays);
+        [self.mean.as_slice(), self.log_sd.as_slice()].into_iter().chain(moments).collect()
+    }
+
+    pub(crate) fn arrays_mut(&mut self) -> Vec<&mut [Lanes]> {
+        let moments = self.adam.iter_mut().flat_map(Adam::arrays_mut);
+        [self.mean.as_mut_slice(), self.log_sd.as_mut_slice()].into_iter().chain(moments).collect()
     }
 
     /// How many vectors of lanes the rows and the intercepts take.

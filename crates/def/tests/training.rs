@@ -1,0 +1,130 @@
+//! Training as a whole: it finds topics that are there, gives the same numbers on any number of threads, and goes on where it was
+//! broken off.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use hyperprior_def::heldout::{FitSettings, Hide, Predictor, unigram};
+use hyperprior_def::{Belief, Corpus, Error, Family, Layer, Method, Settings, Training};
+use hyperprior_math::random::stream;
+use rand::RngExt;
+
+/// Documents of two or three of five topics, each with ten terms of its own.
+fn made(documents: usize) -> Corpus {
+    let mut rng = stream(11, 0, 0, 0);
+    let (mut starts, mut terms, mut counts) = (vec![0], Vec::new(), Vec::new());
+    for _ in 0..documents {
+        let topics: Vec<u32> = (0..2).map(|_| rng.random_range(0..5)).collect();
+        for _ in 0..40 {
+            terms.push(10 * topics[rng.random_range(0..2)] + rng.random_range(0..10));
+            counts.push(1.0);
+        }
+        starts.push(terms.len());
+    }
+    let names = (0..documents).map(|d| d.to_string()).collect();
+    Corpus::new(starts, terms, counts, names, (0..50).map(|v| format!("w{v}")).collect()).unwrap()
+}
+
+fn settings(family: Family, method: Method) -> Settings {
+    let layer = |width| Layer { family, width };
+    Settings { layers: vec![layer(8), layer(3)], method, epochs: 40, batch: 50, ..Settings::default() }
+}
+
+#[test]
+fn topics_that_are_there_are_found() {
+    let corpus = made(300);
+    let (train, test) = corpus.split(0.2, 1).unwrap();
+    let (train, test) = (corpus.subset(&train), corpus.subset(&test));
+    for family in [Family::Poisson, Family::Bernoulli] {
+        for weights in [Belief::Gamma, Belief::LogNormal, Belief::Point] {
+            let settings = Settings { weights, ..settings(family, Method::Hvm) };
+            let mut training = Training::new(&train, &settings).unwrap();
+            (0..settings.epochs).for_each(|_| {
+                training.run_epoch();
+            });
+            let predictor = Predictor::new(&training, FitSettings::default()).unwrap();
+            for hide in [Hide::Types, Hide::Tokens] {
+                let found = predictor.heldout(&test, hide).unwrap();
+                let blind = unigram(&train, &test, hide, 1).unwrap();
+                // Who knows the two topics of a document guesses among twenty terms; who knows nothing, among fifty.
+                assert!(found.perplexity < 26.0 && blind > 45.0, "{family} {weights} {hide:?}: {found:?} {blind}");
+                assert!(found.perplexity_averaged < 26.0, "{family} {weights} {hide:?}: {found:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
+    let corpus = made(100);
+    let run = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| {
+            let mut training = Training::new(&corpus, &settings(Family::Poisson, Method::LowRank(2))).unwrap();
+            let before = training.bound(1);
+            let epochs: Vec<f64> = (0..8).map(|_| training.run_epoch().objective).collect();
+            let after = training.bound(1);
+            assert!(after > before + 100.0, "{before} {after}");
+            (epochs, after, training.activations(3))
+        })
+    };
+    assert_eq!(run(1), run(2));
+    assert_eq!(run(1), run(3));
+}
+
+#[test]
+fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
+    let corpus = made(60);
+    let settings = Settings { weights: Belief::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
+    let mut whole = Training::new(&corpus, &settings).unwrap();
+    let mut saved = Vec::new();
+    for epoch in 0..settings.epochs {
+        if epoch == 23 {
+            whole.save(&mut saved).unwrap();
+        }
+        whole.run_epoch();
+    }
+    let mut resumed = Training::load(&corpus, saved.as_slice()).unwrap();
+    assert_eq!(resumed.epoch(), 23);
+    (23..settings.epochs).for_each(|_| {
+        resumed.run_epoch();
+    });
+    let (mut one, mut other) = (Vec::new(), Vec::new());
+    whole.save(&mut one).unwrap();
+    resumed.save(&mut other).unwrap();
+    assert!(one == other);
+    // What is not such a file, or no longer, is refused.
+    let reason = |bytes: &[u8], corpus: &Corpus| match Training::load(corpus, bytes) {
+        Err(Error::Checkpoint { reason }) => reason,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was taken"),
+    };
+    assert_eq!(reason(&saved[..saved.len() - 1], &corpus), "it ends too early");
+    assert_eq!(reason(b"not a training at all, only words", &corpus), "it is no such file");
+    assert_eq!(reason(&saved, &made(61)), "it goes with another corpus, or another split of it");
+    for at in (0..saved.len()).step_by(saved.len() / 97 + 1) {
+        let mut damaged = saved.clone();
+        damaged[at] ^= 4;
+        reason(&damaged, &corpus);
+    }
+}
+
+#[test]
+fn settings_without_a_meaning_are_refused() {
+    let corpus = made(10);
+    let refused = |settings: Settings| Training::new(&corpus, &settings).map(|_| ()).unwrap_err().to_string();
+    let base = Settings::default;
+    for (settings, field) in [
+        (Settings { layers: vec![], ..base() }, "layers"),
+        (Settings { batch: 0, ..base() }, "batch"),
+        (Settings { draws: 3, ..base() }, "draws"),
+        (Settings { local_steps: 0, ..base() }, "local_steps"),
+        (Settings { local_size: f32::NAN, ..base() }, "local_size"),
+        (Settings { background: 1.5, ..base() }, "background"),
+        (Settings { activity: 1e9, ..base() }, "activity"),
+    ] {
+        let said = refused(settings);
+        assert!(said.contains(&format!("`{field}`")), "{said}");
+    }
+    let training = Training::new(&corpus, &base()).unwrap();
+    assert!(Predictor::new(&training, FitSettings { draws: 0, ..FitSettings::default() }).is_err());
+}
