@@ -165,7 +165,6 @@ impl Estimator {
             }
         }
         self.noise.recursive(shape, parameters, &self.z, draws, &mut self.signal, &mut value);
-        self.gradient.fill(Lanes::default());
         for (signal, slope) in self.signal.iter_mut().zip(&self.slope) {
             for q in 0..draws {
                 for lane in 0..LANES {
@@ -173,7 +172,7 @@ impl Estimator {
                 }
             }
         }
-        self.noise.pullback(&self.signal, draws, &mut self.gradient);
+        self.noise.pullback(parameters, &self.signal, draws, &mut self.gradient);
         value[..draws].iter().sum::<f32>() / draws as f32
     }
 

@@ -98,7 +98,7 @@ pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, 
     let mut estimator = Estimator::new(shape, method);
     let mut rng = stream(seed, STEP, document, 1);
     let mut sums: Vec<Vec<f32>> = shape.layers().iter().map(|layer| vec![0.0; layer.width]).collect();
-    let rounds = if method.rank() == 0 { 1 } else { ROUNDS };
+    let rounds = if method == Method::MeanField { 1 } else { ROUNDS };
     for _ in 0..rounds {
         estimator.draw(shape, own, DRAWS, &mut rng);
         for (l, sum) in sums.iter_mut().enumerate() {

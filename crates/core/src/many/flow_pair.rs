@@ -149,6 +149,12 @@ impl FlowPair {
         log_r(self, phi, features, work)
     }
 
+    /// Adds to `out` by how much log r(λ | z) changes, latent by latent, as its features go from the first to the second; after
+    /// [`log_r`](Self::log_r).
+    pub fn log_r_changes(&self, phi: &[Lanes], features: (&[Tile], &[Tile]), work: &Work, out: &mut [Tile]) {
+        log_r_changes(self, phi, features, work, out);
+    }
+
     /// The gradient along θ and φ of Σ_s d_log_q·log q + d_log_r·log r + d_λ·λ, after [`log_r`](Self::log_r) with the same
     /// arguments.
     pub fn pullback(
@@ -271,6 +277,33 @@ fn log_r_kernel<S: Simd>(s: S, pair: &FlowPair, phi: &[Lanes], features: &[Tile]
 }
 simd_fn!(
     fn log_r(pair: &FlowPair, phi: &[Lanes], features: &[Tile], work: &mut Work) -> [f32; DRAWS] = log_r_kernel
+);
+
+#[inline(always)]
+fn log_r_changes_kernel<S: Simd>(
+    s: S,
+    pair: &FlowPair,
+    phi: &[Lanes],
+    (from, to): (&[Tile], &[Tile]),
+    work: &Work,
+    out: &mut [Tile],
+) {
+    let n = pair.tiles_len();
+    for (i, (x, out)) in work.lambda.iter().zip(out).enumerate() {
+        let base = Base::load(s, phi, n, i);
+        for q in 0..DRAWS {
+            let x = load(s, &x.0[q]);
+            let miss = |features: &[Tile]| {
+                let t = [load(s, &features[i].0[q]), load(s, &features[n + i].0[q])];
+                let [standard, _, log_scale] = base.standardise(s, t, x);
+                (standard * 0.5).mul_add(standard, log_scale)
+            };
+            (load(s, &out.0[q]) + miss(from) - miss(to)).store_slice(&mut out.0[q]);
+        }
+    }
+}
+simd_fn!(
+    fn log_r_changes(pair: &FlowPair, phi: &[Lanes], features: (&[Tile], &[Tile]), work: &Work, out: &mut [Tile]) = log_r_changes_kernel
 );
 
 /// The pullback of r's base: fills d_λ₀ and the gradient along the base's rows.

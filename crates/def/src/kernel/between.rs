@@ -7,7 +7,7 @@ use super::{row, total};
 use crate::shape::Family;
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
-use hyperprior_math::single::simd::{V, ln, load, softplus_sigmoid, splat};
+use hyperprior_math::single::simd::{V, exp, ln, ln_normal, load, softplus_sigmoid, splat};
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 
 /// The least rate of a Poisson.
@@ -52,7 +52,21 @@ simd_fn!(
     pub(crate) fn activations(link: &Link, parents: &[Tile], parents_len: usize, draws: usize, out: &mut [Tile]) = activations_kernel
 );
 
-/// E ln p(z | a) over z with mean m, but for terms without a, and its derivative along a.
+/// E ln p(z | a) over z with mean m, but for terms without a.
+#[inline(always)]
+fn log_density<S: Simd>(s: S, family: Family, mean: V<S>, a: V<S>) -> V<S> {
+    // ln(1 + e^a), without the care that small values need for their own sake: here they are added to larger ones.
+    let soft = a.max(splat(s, 0.0)) + ln_normal(s, exp(s, -a.abs()) + 1.0);
+    match family {
+        Family::Poisson => {
+            let rate = soft + RATE_MIN;
+            mean.mul_add(ln_normal(s, rate), -rate)
+        }
+        Family::Bernoulli => mean.mul_add(a, -soft),
+    }
+}
+
+/// The same, and its derivative along a.
 #[inline(always)]
 fn expected<S: Simd>(s: S, family: Family, mean: V<S>, a: V<S>) -> (V<S>, V<S>) {
     let (soft, slope) = softplus_sigmoid(s, a);
@@ -129,21 +143,23 @@ fn parents_kernel<S: Simd>(
     signal: &mut [Tile],
 ) {
     let n = a.len();
-    for j in 0..n {
-        let mask = load(s, &link.mask[j].0);
-        for q in 0..draws {
-            let (m, a) = (row(s, &mean[j], q), row(s, &a[j], q));
-            let now = expected(s, link.family, m, a).0;
-            for k in 0..parents_len {
-                let w = load(s, &link.rows[k * n + j].0);
-                let is_on = is_binary && parents[k / LANES].0[q][k % LANES] > 0.5;
-                let change = if is_on {
-                    now - expected(s, link.family, m, a - w).0
-                } else {
-                    expected(s, link.family, m, a + w).0 - now
-                };
-                signal[k / LANES].0[q][k % LANES] += total(change * mask);
+    for q in 0..draws {
+        let at = |j: usize, w: V<S>| {
+            let (m, mask) = (row(s, &mean[j], q), load(s, &link.mask[j].0));
+            log_density(s, link.family, m, row(s, &a[j], q) + w) * mask
+        };
+        let mut now = splat(s, 0.0);
+        for j in 0..n {
+            now += at(j, splat(s, 0.0));
+        }
+        for k in 0..parents_len {
+            let is_on = is_binary && parents[k / LANES].0[q][k % LANES] > 0.5;
+            let sign = if is_on { -1.0 } else { 1.0 };
+            let mut then = -now;
+            for j in 0..n {
+                then += at(j, load(s, &link.rows[k * n + j].0) * sign);
             }
+            signal[k / LANES].0[q][k % LANES] += sign * total(then);
         }
     }
 }

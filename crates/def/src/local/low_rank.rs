@@ -1,10 +1,8 @@
-//! The variational model of one document: q(z | λ) with a factor for each latent, and what λ is drawn from.
+//! A Gaussian of low rank: λ = μ + U ε with few noises ε.
 //!
-//! With mean-field λ is a point. With a low-rank Gaussian, λ = μ + U ε with few noises ε, so that the latents of a document depend
-//! on each other, and r guesses the noise: ε given z is nearly Gaussian, with the mode and the curvature that follow from μ and
-//! U by one Newton step at ε = 0. r has no parameters of its own and is held fixed while μ and U climb.
+//! r guesses the noise: ε given z is nearly Gaussian, with the mode and the curvature that follow from μ and U by one Newton step at
+//! ε = 0. It has no parameters of its own and is held fixed while μ and U climb.
 
-use crate::error::{Error, Result};
 use crate::kernel::between::means;
 use crate::kernel::{row, total};
 use crate::shape::{Family, Shape};
@@ -15,134 +13,10 @@ use hyperprior_math::simd_fn;
 use hyperprior_math::single::simd::{load, splat};
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
-
-/// Which variational model a document has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub enum Method {
-    /// λ is a point.
-    MeanField,
-    /// λ has a Gaussian law whose covariance has that rank.
-    LowRank(usize),
-    /// The hierarchical variational model that did best: a Gaussian of rank 8.
-    #[default]
-    Hvm,
-}
-
-/// The largest rank.
-const RANK_MAX: usize = 16;
-/// The rank of [`Method::Hvm`].
-const RANK: usize = 8;
-
-impl fmt::Display for Method {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self {
-            Self::MeanField => f.write_str("mean-field"),
-            Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
-            Self::Hvm => f.write_str("hvm"),
-        }
-    }
-}
-
-impl FromStr for Method {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let rank = text.strip_prefix("low-rank:").and_then(|rank| rank.parse().ok());
-        match (text, rank) {
-            ("mean-field", _) => Ok(Self::MeanField),
-            ("hvm", _) => Ok(Self::Hvm),
-            (_, Some(rank @ 1..=RANK_MAX)) => Ok(Self::LowRank(rank)),
-            _ => Err(Error::BadSetting {
-                field: "method",
-                value: text.to_owned(),
-                reason: "use mean-field, hvm or low-rank:R with R from 1 to 16",
-            }),
-        }
-    }
-}
-
-impl From<Method> for String {
-    fn from(method: Method) -> Self {
-        method.to_string()
-    }
-}
-
-impl TryFrom<String> for Method {
-    type Error = Error;
-
-    fn try_from(text: String) -> Result<Self> {
-        text.parse()
-    }
-}
-
-impl Method {
-    /// How many noises λ is made of.
-    pub fn rank(self) -> usize {
-        match self {
-            Self::MeanField => 0,
-            Self::LowRank(rank) => rank,
-            Self::Hvm => RANK,
-        }
-    }
-
-    /// How many vectors of lanes a document's parameters take: μ, then the rows of U.
-    pub(crate) fn parameters_len(self, shape: &Shape) -> usize {
-        (1 + self.rank()) * shape.tiles_len()
-    }
-
-    /// What is fitted when this share of the steps is done: dependence is added to where mean-field has settled.
-    pub(crate) fn at(self, done: f32) -> Self {
-        if done < ALONE { Self::MeanField } else { self }
-    }
-
-    /// How much smaller the steps of a parameter are than others'.
-    pub(crate) fn slow(self, shape: &Shape, parameter: usize) -> f32 {
-        if parameter < shape.tiles_len() { 1.0 } else { SLOW }
-    }
-
-    /// Parameters to start from: all latents at the given mean, and nearly mean-field.
-    pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
-        let n = shape.tiles_len();
-        let mask = shape.mask();
-        for (l, layer) in shape.layers().iter().enumerate() {
-            let at = match layer.family {
-                Family::Poisson => mean.exp_m1().ln(),
-                Family::Bernoulli => {
-                    let p = mean.clamp(0.05, 0.5);
-                    (p / (1.0 - p)).ln()
-                }
-            };
-            for j in shape.tiles(l) {
-                for lane in 0..LANES {
-                    let mut normal = |size: f32| {
-                        let normal: f32 = StandardNormal.sample(rng);
-                        size * normal * mask[j].0[lane]
-                    };
-                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1);
-                    for r in 1..=self.rank() {
-                        out[r * n + j].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt());
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The share of the steps that mean-field takes alone.
-const ALONE: f32 = 0.25;
-/// How far λ spreads at the start: enough for the directions to differ.
-const SPREAD: f32 = 0.02;
-/// How much smaller the steps of U are than those of μ. Near mean-field its gradient is nearly all noise, which Adam would turn
-/// into steps of full size.
-const SLOW: f32 = 0.1;
 
 /// The noise of one document's draws and what r says of it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Noise {
+pub(crate) struct LowRank {
     /// ε, and ε less what r expects, noise by noise.
     eps: Vec<[f32; DRAWS]>,
     off: Vec<[f32; DRAWS]>,
@@ -157,9 +31,9 @@ pub(crate) struct Noise {
     root: Vec<f32>,
 }
 
-impl Noise {
-    pub(crate) fn new(method: Method, shape: &Shape) -> Self {
-        let (rank, n) = (method.rank(), shape.tiles_len());
+impl LowRank {
+    pub(super) fn new(rank: usize, shape: &Shape) -> Self {
+        let n = shape.tiles_len();
         let tiles = || vec![Tile::default(); if rank > 0 { n } else { 0 }];
         let lanes = || vec![Lanes::default(); if rank > 0 { n } else { 0 }];
         Self {
@@ -175,12 +49,12 @@ impl Noise {
     }
 
     #[cfg(test)]
-    pub(crate) fn eps(&self) -> &[[f32; DRAWS]] {
+    pub(super) fn eps(&self) -> &[[f32; DRAWS]] {
         &self.eps
     }
 
     /// Draws the noise and λ.
-    pub(crate) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+    pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
         for eps in &mut self.eps {
             for eps in &mut eps[..draws] {
                 *eps = StandardNormal.sample(rng);
@@ -191,7 +65,7 @@ impl Noise {
 
     /// Adds ln r(ε | z) − ln q(ε) of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
     /// from 0 to 1.
-    pub(crate) fn recursive(
+    pub(super) fn recursive(
         &mut self,
         shape: &Shape,
         parameters: &[Lanes],
@@ -282,7 +156,7 @@ impl Noise {
     }
 
     /// Adds the derivatives along μ and U to `gradient`, given those along λ, averaged over the draws.
-    pub(crate) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+    pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
         pullback(&self.eps, d_lambda, draws, gradient);
     }
 }

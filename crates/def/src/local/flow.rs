@@ -1,0 +1,160 @@
+//! The paper's model of a document: λ by a planar flow, and r by an inverse planar flow on λ whose base sees each latent.
+
+use crate::shape::{Family, Shape};
+use hyperprior::many::{Cotangents, FlowPair, Work, count_features};
+use hyperprior_math::random::Stream;
+use hyperprior_math::single::planar::Into;
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+use rand_distr::{Distribution, StandardNormal};
+
+/// The scale that λ starts with, and r's about it.
+const SCALE: f32 = 0.1;
+/// How far the layers' parameters are apart at the start.
+const SPREAD: f32 = 0.05;
+/// The row of r's base with the logarithms of its scales.
+const LOG_SCALES: usize = 3;
+
+/// The flows of one document's draws.
+#[derive(Clone, Debug)]
+pub(crate) struct Flow {
+    pair: FlowPair,
+    work: Work,
+    mask: Vec<Lanes>,
+    eps: Vec<Tile>,
+    log_q: [f32; DRAWS],
+    features: Vec<Tile>,
+    from: Vec<Tile>,
+    to: Vec<Tile>,
+    moved: Vec<Tile>,
+}
+
+impl Flow {
+    pub(super) fn pair(lengths: (usize, usize), shape: &Shape) -> FlowPair {
+        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away.
+        FlowPair::new(shape.tiles_len() * LANES, lengths.0, lengths.1)
+    }
+
+    pub(super) fn new(lengths: (usize, usize), shape: &Shape) -> Self {
+        let pair = Self::pair(lengths, shape);
+        let tiles = |count: usize| vec![Tile::default(); count * shape.tiles_len()];
+        Self {
+            work: pair.work(),
+            pair,
+            mask: shape.mask(),
+            eps: tiles(1),
+            log_q: [0.0; DRAWS],
+            features: tiles(2),
+            from: tiles(2),
+            to: tiles(2),
+            moved: tiles(1),
+        }
+    }
+
+    /// The rows after the means: λ narrow, r as narrow about where λ is, and layers that bend nearly nothing.
+    pub(super) fn start(lengths: (usize, usize), shape: &Shape, rng: &mut Stream, out: &mut [Lanes]) {
+        let pair = Self::pair(lengths, shape);
+        let (n, mask) = (shape.tiles_len(), shape.mask());
+        let (theta, phi) = out.split_at_mut(pair.theta_len());
+        let (base, layers) = theta.split_at_mut(2 * n);
+        let (r_base, r_layers) = phi.split_at_mut(phi_base_len(n));
+        for j in 0..n {
+            for lane in 0..LANES {
+                let at = SCALE.ln() * mask[j].0[lane];
+                base[n + j].0[lane] = at;
+                r_base[j].0[lane] = base[j].0[lane];
+                r_base[LOG_SCALES * n + j].0[lane] = at;
+            }
+        }
+        for layers in [layers, r_layers] {
+            let mut rows = layers.chunks_exact_mut(n);
+            // Rows over latents come first in each layer; what is left of it are numbers that start at zero.
+            for row in &mut rows {
+                for (lanes, mask) in row.iter_mut().zip(&mask) {
+                    for (x, mask) in lanes.0.iter_mut().zip(mask.0) {
+                        let normal: f32 = StandardNormal.sample(rng);
+                        *x = SPREAD * normal * mask;
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+        for (tile, mask) in self.eps.iter_mut().zip(&self.mask) {
+            *tile = Tile::default();
+            for eps in &mut tile.0[..draws] {
+                for (eps, mask) in eps.iter_mut().zip(mask.0) {
+                    if mask > 0.0 {
+                        *eps = StandardNormal.sample(rng);
+                    }
+                }
+            }
+        }
+        self.log_q = self.pair.transform(&parameters[..self.pair.theta_len()], &self.eps, &mut self.work);
+        lambda.copy_from_slice(self.work.lambda());
+    }
+
+    pub(super) fn recursive(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) {
+        let phi = &parameters[self.pair.theta_len()..];
+        count_features(z, &mut self.features);
+        let log_r = self.pair.log_r(phi, &self.features, &mut self.work);
+        for q in 0..draws {
+            value[q] += log_r[q] - self.log_q[q];
+        }
+        for up in [false, true] {
+            for (l, layer) in shape.layers().iter().enumerate() {
+                let is_binary = layer.family == Family::Bernoulli;
+                for j in shape.tiles(l) {
+                    for q in 0..DRAWS {
+                        for lane in 0..LANES {
+                            let z = if is_binary { 0.0 } else { z[j].0[q][lane] };
+                            let more = if up { self.mask[j].0[lane] } else { 0.0 };
+                            self.moved[j].0[q][lane] = z + more;
+                        }
+                    }
+                }
+            }
+            count_features(&self.moved, if up { &mut self.to } else { &mut self.from });
+        }
+        self.pair.log_r_changes(phi, (&self.from, &self.to), &self.work, signal);
+    }
+
+    /// The gradient of the bound's mean over the draws, `d_lambda` being its derivative along λ besides log q and log r.
+    pub(super) fn pullback(&mut self, parameters: &[Lanes], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+        let share = 1.0 / draws as f32;
+        let (mut log_q, mut log_r) = ([0.0; DRAWS], [0.0; DRAWS]);
+        log_q[..draws].fill(-share);
+        log_r[..draws].fill(share);
+        for (to, from) in self.moved.iter_mut().zip(d_lambda) {
+            *to = Tile::default();
+            for q in 0..draws {
+                to.0[q] = from.0[q].map(|d| d * share);
+            }
+        }
+        let cotangents = Cotangents { lambda: &self.moved, log_q: &log_q, log_r: &log_r };
+        let (theta, phi) = parameters.split_at(self.pair.theta_len());
+        let (d_theta, d_phi) = gradient.split_at_mut(self.pair.theta_len());
+        let known = (self.eps.as_slice(), self.features.as_slice());
+        self.pair.pullback((theta, phi), known, cotangents, &mut self.work, Into::Replace, (d_theta, d_phi));
+        let n = self.mask.len();
+        for (j, mask) in self.mask.iter().enumerate() {
+            for lane in 0..LANES {
+                d_theta[n + j].0[lane] *= mask.0[lane];
+                d_phi[LOG_SCALES * n + j].0[lane] *= mask.0[lane];
+            }
+        }
+    }
+}
+
+/// How many vectors r's base takes: a location and a log scale, each with two features.
+fn phi_base_len(tiles_len: usize) -> usize {
+    6 * tiles_len
+}

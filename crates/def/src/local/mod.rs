@@ -1,0 +1,234 @@
+//! The variational model of one document: q(z | λ) with a factor for each latent, and what λ is drawn from.
+//!
+//! With mean-field λ is a point. Otherwise the latents of a document depend on each other through λ, and r(λ | z) stands for what is
+//! known of λ once z is.
+
+mod flow;
+mod low_rank;
+
+use crate::error::{Error, Result};
+use crate::shape::{Family, Shape};
+use flow::Flow;
+use hyperprior_math::random::Stream;
+use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
+use low_rank::LowRank;
+use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Which variational model a document has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub enum Method {
+    /// λ is a point.
+    MeanField,
+    /// λ has a Gaussian law whose covariance has that rank.
+    LowRank(usize),
+    /// The paper's: λ by a planar flow of the first length, r by an inverse planar flow of the second.
+    Flow(usize, usize),
+    /// The hierarchical variational model that did best: a Gaussian of rank 8.
+    #[default]
+    Hvm,
+}
+
+/// The largest rank.
+const RANK_MAX: usize = 16;
+/// The lengths of the paper's flows, and the largest.
+const FLOW: (usize, usize) = (2, 10);
+const FLOW_MAX: usize = 64;
+/// The rank of [`Method::Hvm`].
+const RANK: usize = 8;
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::MeanField => f.write_str("mean-field"),
+            Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
+            Self::Flow(flow, inverse) => write!(f, "flow:{flow},{inverse}"),
+            Self::Hvm => f.write_str("hvm"),
+        }
+    }
+}
+
+impl FromStr for Method {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let rank = text.strip_prefix("low-rank:").and_then(|rank| rank.parse().ok());
+        let flow = text.strip_prefix("flow:").and_then(|flow| flow.split_once(','));
+        let flow = flow.and_then(|(flow, inverse)| Some((flow.parse().ok()?, inverse.parse().ok()?)));
+        match (text, rank, flow) {
+            ("mean-field", ..) => Ok(Self::MeanField),
+            ("hvm", ..) => Ok(Self::Hvm),
+            ("flow", ..) => Ok(Self::Flow(FLOW.0, FLOW.1)),
+            (_, Some(rank @ 1..=RANK_MAX), _) => Ok(Self::LowRank(rank)),
+            (_, _, Some((flow @ 0..=FLOW_MAX, inverse @ 0..=FLOW_MAX))) => Ok(Self::Flow(flow, inverse)),
+            _ => Err(Error::BadSetting {
+                field: "method",
+                value: text.to_owned(),
+                reason: "use mean-field, hvm, low-rank:R with R from 1 to 16, or flow:L,M with lengths up to 64",
+            }),
+        }
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.to_string()
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = Error;
+
+    fn try_from(text: String) -> Result<Self> {
+        text.parse()
+    }
+}
+
+impl Method {
+    /// The rank of a Gaussian.
+    fn rank(self) -> usize {
+        match self {
+            Self::MeanField | Self::Flow(..) => 0,
+            Self::LowRank(rank) => rank,
+            Self::Hvm => RANK,
+        }
+    }
+
+    /// How many vectors of lanes a document's parameters take, those of μ first.
+    pub(crate) fn parameters_len(self, shape: &Shape) -> usize {
+        match self {
+            Self::Flow(flow, inverse) => {
+                let pair = Flow::pair((flow, inverse), shape);
+                pair.theta_len() + pair.phi_len()
+            }
+            _ => (1 + self.rank()) * shape.tiles_len(),
+        }
+    }
+
+    /// What is fitted when this share of the steps is done: dependence is added to where mean-field has settled.
+    pub(crate) fn at(self, done: f32) -> Self {
+        if done < ALONE { Self::MeanField } else { self }
+    }
+
+    /// How much smaller the steps of a parameter are than others'.
+    pub(crate) fn slow(self, shape: &Shape, parameter: usize) -> f32 {
+        let is_mean = parameter < shape.tiles_len() || matches!(self, Self::Flow(..));
+        if is_mean { 1.0 } else { SLOW }
+    }
+
+    /// Parameters to start from: all latents at the given mean, and nearly mean-field.
+    pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
+        let n = shape.tiles_len();
+        let mask = shape.mask();
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let at = match layer.family {
+                Family::Poisson => mean.exp_m1().ln(),
+                Family::Bernoulli => {
+                    let p = mean.clamp(0.05, 0.5);
+                    (p / (1.0 - p)).ln()
+                }
+            };
+            for j in shape.tiles(l) {
+                for lane in 0..LANES {
+                    let mut normal = |size: f32| {
+                        let normal: f32 = StandardNormal.sample(rng);
+                        size * normal * mask[j].0[lane]
+                    };
+                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1);
+                    for r in 1..=self.rank() {
+                        out[r * n + j].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt());
+                    }
+                }
+            }
+        }
+        if let Self::Flow(flow, inverse) = self {
+            Flow::start((flow, inverse), shape, rng, out);
+        }
+    }
+}
+
+/// The share of the steps that mean-field takes alone.
+const ALONE: f32 = 0.25;
+/// How far λ spreads at the start: enough for the directions to differ.
+const SPREAD: f32 = 0.02;
+/// How much smaller the steps of U are than those of μ. Near mean-field its gradient is nearly all noise, which Adam would turn
+/// into steps of full size.
+const SLOW: f32 = 0.1;
+
+/// What λ is drawn from.
+#[derive(Clone, Debug)]
+pub(crate) enum Noise {
+    Point,
+    LowRank(LowRank),
+    Flow(Box<Flow>),
+}
+
+impl Noise {
+    pub(crate) fn new(method: Method, shape: &Shape) -> Self {
+        match method {
+            Method::MeanField => Self::Point,
+            Method::LowRank(_) | Method::Hvm => Self::LowRank(LowRank::new(method.rank(), shape)),
+            Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
+        }
+    }
+
+    /// The noise of a low-rank Gaussian.
+    #[cfg(test)]
+    pub(crate) fn eps(&self) -> &[[f32; DRAWS]] {
+        match self {
+            Self::LowRank(noise) => noise.eps(),
+            _ => &[],
+        }
+    }
+
+    /// Draws λ.
+    pub(crate) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+        match self {
+            Self::Point => {
+                for (lambda, mu) in lambda.iter_mut().zip(parameters) {
+                    lambda.0[..draws].fill(mu.0);
+                }
+            }
+            Self::LowRank(noise) => noise.draw(parameters, draws, rng, lambda),
+            Self::Flow(noise) => noise.draw(parameters, draws, rng, lambda),
+        }
+    }
+
+    /// Adds ln r(λ | z) − ln q(λ) of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
+    /// from 0 to 1.
+    pub(crate) fn recursive(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) {
+        match self {
+            Self::Point => {}
+            Self::LowRank(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
+            Self::Flow(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
+        }
+    }
+
+    /// The derivatives along the parameters, given those along λ, averaged over the draws.
+    pub(crate) fn pullback(&mut self, parameters: &[Lanes], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+        gradient.fill(Lanes::default());
+        match self {
+            Self::Point => {
+                let share = 1.0 / draws as f32;
+                for (to, from) in gradient.iter_mut().zip(d_lambda) {
+                    for d in &from.0[..draws] {
+                        to.0.iter_mut().zip(d).for_each(|(to, d)| *to += share * d);
+                    }
+                }
+            }
+            Self::LowRank(noise) => noise.pullback(d_lambda, draws, gradient),
+            Self::Flow(noise) => noise.pullback(parameters, d_lambda, draws, gradient),
+        }
+    }
+}
