@@ -78,10 +78,15 @@ impl Estimator {
                 &mut self.mean[tiles.clone()],
                 &mut self.slope[tiles],
             );
-            for q in 0..draws {
-                for k in 0..layer.width {
+            let is_paired = self.noise.is_paired();
+            for k in 0..layer.width {
+                let mut u = 0.0;
+                for q in 0..draws {
+                    if !is_paired || q % 2 == 0 {
+                        u = rng.random();
+                    }
                     let mean = self.mean[first + k / LANES].0[q][k % LANES];
-                    self.z[first + k / LANES].0[q][k % LANES] = drawn(layer.family, mean, rng);
+                    self.z[first + k / LANES].0[q][k % LANES] = drawn(layer.family, mean, u, rng);
                 }
             }
         }
@@ -190,12 +195,12 @@ impl Estimator {
     }
 }
 
-/// One draw of a latent.
-fn drawn(family: Family, mean: f32, rng: &mut Stream) -> f32 {
+/// One draw of a latent from a uniform number; where that would take long, from others.
+fn drawn(family: Family, mean: f32, u: f64, rng: &mut Stream) -> f32 {
     match family {
-        Family::Bernoulli => f32::from(rng.random::<f32>() < mean),
+        Family::Bernoulli => f32::from(u < f64::from(mean)),
         Family::Poisson if mean < SMALL => {
-            let (u, mean): (f64, f64) = (rng.random(), f64::from(mean));
+            let mean = f64::from(mean);
             let mut p = (-mean).exp();
             let (mut reached, mut z) = (p, 0.0);
             while u > reached && z < 100.0 {

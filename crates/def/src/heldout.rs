@@ -183,7 +183,7 @@ impl<'a> Predictor<'a> {
             let method = self.method.at(done);
             estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
-            estimator.step(shape, &words, &weights, &links, own, self.settings.draws, &mut rng);
+            estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
             let size = |i| self.settings.size * adam::falling(done) * method.slow(shape, i);
             adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, size);
         }

@@ -284,8 +284,8 @@ impl<'a> Training<'a> {
     fn run_batch(&mut self, batch: &[usize]) -> f64 {
         let settings = &self.settings;
         let falling = adam::falling(self.epoch as f32 / settings.epochs.max(1) as f32);
-        let draws = draws_len(settings.draws);
         let method = settings.method.at(self.epoch as f32 / settings.epochs.max(1) as f32);
+        let draws = draws_len(method.draws(settings.draws));
         let mut rng = stream(settings.seed, self.step, WEIGHTS, 0);
         for between in &mut self.between {
             between.draw(&mut rng);

@@ -55,9 +55,10 @@ impl LowRank {
 
     /// Draws the noise and λ.
     pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+        // In pairs of opposite noise.
         for eps in &mut self.eps {
-            for eps in &mut eps[..draws] {
-                *eps = StandardNormal.sample(rng);
+            for q in 0..draws {
+                eps[q] = if q % 2 == 0 { StandardNormal.sample(rng) } else { -eps[q - 1] };
             }
         }
         transform(parameters, &self.eps, draws, lambda);

@@ -113,6 +113,11 @@ impl Method {
         if done < ALONE { Self::MeanField } else { self }
     }
 
+    /// How many draws a step takes where so many are asked for: at least a pair.
+    pub(crate) fn draws(self, wanted: usize) -> usize {
+        if self.rank() > 0 { wanted.max(2) } else { wanted }
+    }
+
     /// How much smaller the steps of a parameter are than others'.
     pub(crate) fn slow(self, shape: &Shape, parameter: usize) -> f32 {
         let is_mean = parameter < shape.tiles_len() || matches!(self, Self::Flow(..));
@@ -182,6 +187,12 @@ impl Noise {
             Self::LowRank(noise) => noise.eps(),
             _ => &[],
         }
+    }
+
+    /// Whether draws come in pairs of opposite noise. Latents that are drawn from the same random numbers in both then differ by
+    /// what the noise does alone, and the noise of the gradient along U vanishes with U.
+    pub(crate) fn is_paired(&self) -> bool {
+        matches!(self, Self::LowRank(_))
     }
 
     /// Draws λ.
