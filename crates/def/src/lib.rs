@@ -8,6 +8,7 @@
 //! assert_eq!(bible.names()[0], "Genesis 1");
 //! ```
 
+mod activity;
 mod adam;
 mod checkpoint;
 pub mod corpus;
@@ -20,13 +21,16 @@ pub mod heldout;
 mod kernel;
 mod local;
 mod shape;
+pub mod topics;
 mod train;
 mod weights;
 
+pub use activity::Activity;
 pub use corpus::Corpus;
 pub use document::DocumentModel;
 pub use error::{Error, Result};
 pub use local::Method;
 pub use shape::{Family, Layer, Shape};
+pub use topics::Topics;
 pub use train::{Epoch, Settings, Training};
 pub use weights::{Belief, Between, TermPrior, TermWeights};

@@ -1,0 +1,52 @@
+//! How active the latents are in the documents that were trained on.
+
+use crate::corpus::Corpus;
+use crate::train::Training;
+use rayon::prelude::*;
+
+/// E z of every latent in every document.
+#[derive(Clone, Debug)]
+pub struct Activity {
+    /// Document by document, layer by layer.
+    documents: Vec<Vec<Vec<f32>>>,
+    /// The mean over the documents, layer by layer.
+    means: Vec<Vec<f64>>,
+}
+
+impl Activity {
+    /// Of a training as it stands; `corpus` is what it trains on.
+    pub fn new(training: &Training, corpus: &Corpus) -> Self {
+        let documents: Vec<Vec<Vec<f32>>> =
+            (0..corpus.documents_len()).into_par_iter().map(|d| training.activations(d)).collect();
+        let mut means: Vec<Vec<f64>> = training.shape().layers().iter().map(|layer| vec![0.0; layer.width]).collect();
+        for document in &documents {
+            for (means, own) in means.iter_mut().zip(document) {
+                means.iter_mut().zip(own).for_each(|(mean, z)| *mean += f64::from(*z));
+            }
+        }
+        let len = documents.len().max(1) as f64;
+        means.iter_mut().flatten().for_each(|mean| *mean /= len);
+        Self { documents, means }
+    }
+
+    /// How many documents there are.
+    pub fn documents_len(&self) -> usize {
+        self.documents.len()
+    }
+
+    /// E z of a layer's latents in a document.
+    ///
+    /// # Panics
+    /// There is no such document or layer.
+    pub fn document(&self, document: usize, layer: usize) -> &[f32] {
+        &self.documents[document][layer]
+    }
+
+    /// The mean over the documents for each of a layer's latents.
+    ///
+    /// # Panics
+    /// There is no such layer.
+    pub fn means(&self, layer: usize) -> &[f64] {
+        &self.means[layer]
+    }
+}

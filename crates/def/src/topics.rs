@@ -1,0 +1,253 @@
+//! Topics: the latents of a trained model told by their words.
+//!
+//! A latent k of the lowest layer adds z_k E W_vk to the rate of term v. Its words are the terms with the largest
+//! E W_vk / Σ_v E W_vk, and it explains Σ_v E W_vk · mean E z_k of the mean length of a document. A latent above speaks through
+//! the latents of the layer below that it raises most; its words are those of the latter, weighted.
+
+use crate::activity::Activity;
+use crate::corpus::Corpus;
+use crate::train::Training;
+use serde::Serialize;
+
+/// A term and its share.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Word {
+    /// The term.
+    pub word: String,
+    /// Its share of all that the topic says.
+    pub share: f64,
+}
+
+/// A latent of the lowest layer.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Topic {
+    /// Its place among the topics of its layer, from 1; the one that explains most comes first.
+    pub number: usize,
+    /// Its place in the model, from 0.
+    pub latent: usize,
+    /// The share of all words that it explains.
+    pub share: f64,
+    /// Its words, the largest share first.
+    pub words: Vec<Word>,
+}
+
+/// A topic of the layer below that a latent raises.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Use {
+    /// The topic's number.
+    pub number: usize,
+    /// The mean weight, above 0.
+    pub weight: f64,
+}
+
+/// A latent of a layer above the lowest.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Theme {
+    /// Its place among the themes of its layer, from 1; the one whose activity adds most words comes first.
+    pub number: usize,
+    /// Its place in the model, from 0.
+    pub latent: usize,
+    /// Its mean activity in a document.
+    pub activity: f64,
+    /// What it raises most in the layer below, the largest weight first.
+    pub uses: Vec<Use>,
+    /// The words that it reaches through these, the largest share first.
+    pub words: Vec<Word>,
+}
+
+/// Every latent by its words.
+///
+/// ```
+/// use hyperprior_def::{Activity, Family, Layer, Settings, Topics, Training, corpus};
+///
+/// let bible = corpus::bible().subset(&[0, 1, 2, 3]);
+/// let layers = vec![Layer { family: Family::Poisson, width: 3 }];
+/// let mut training = Training::new(&bible, &Settings { layers, ..Settings::default() }).unwrap();
+/// training.run_epoch();
+/// let topics = Topics::new(&training, &bible, &Activity::new(&training, &bible), 5);
+/// assert_eq!((topics.topics.len(), topics.topics[0].words.len()), (3, 5));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Topics {
+    /// The share of all words that the background explains.
+    pub background_share: f64,
+    /// The lowest layer.
+    pub topics: Vec<Topic>,
+    /// The layers above it, from below.
+    pub themes: Vec<Vec<Theme>>,
+}
+
+/// How many topics below a theme is told by.
+const USES: usize = 4;
+
+/// What a unit of each latent of a layer adds to the rates of the terms, and in which order the latents are told.
+struct Told {
+    rates: Vec<Vec<f64>>,
+    order: Vec<usize>,
+}
+
+impl Topics {
+    /// Of a training as it stands, with up to `words_len` words for each latent; `corpus` is what it trains on.
+    pub fn new(training: &Training, corpus: &Corpus, activity: &Activity, words_len: usize) -> Self {
+        let (weights, vocabulary) = (training.terms(), corpus.vocabulary());
+        let rates: Vec<Vec<f64>> = (0..weights.width())
+            .map(|k| (0..weights.terms_len()).map(|v| f64::from(weights.mean(v, k))).collect())
+            .collect();
+        let mut told = Told::new(rates, activity.means(0));
+        let length = corpus.tokens_len() as f64 / corpus.documents_len() as f64;
+        let topic = |(place, latent): (usize, &usize)| Topic {
+            number: place + 1,
+            latent: *latent,
+            share: explained(&told.rates[*latent], activity.means(0)[*latent]) / length,
+            words: words(&told.rates[*latent], vocabulary, words_len),
+        };
+        let topics = told.order.iter().enumerate().map(topic).collect();
+        let mut themes = Vec::new();
+        for (layer, between) in training.between().iter().enumerate().filter(|(_, b)| b.parents_len() > 0) {
+            let uses: Vec<Vec<(usize, f64)>> = (0..between.parents_len())
+                .map(|parent| used(&told.order, &|child| f64::from(between.mean(parent, child))))
+                .collect();
+            let below = told;
+            let means = activity.means(layer + 1);
+            told = Told::new(uses.iter().map(|uses| below.reached(uses)).collect(), means);
+            let theme = |(place, latent): (usize, &usize)| Theme {
+                number: place + 1,
+                latent: *latent,
+                activity: means[*latent],
+                uses: uses[*latent].iter().map(|(place, weight)| Use { number: place + 1, weight: *weight }).collect(),
+                words: words(&told.rates[*latent], vocabulary, words_len),
+            };
+            themes.push(told.order.iter().enumerate().map(theme).collect());
+        }
+        Self { background_share: training.background_share(), topics, themes }
+    }
+}
+
+impl Told {
+    fn new(rates: Vec<Vec<f64>>, means: &[f64]) -> Self {
+        let explained: Vec<f64> = rates.iter().zip(means).map(|(rates, mean)| explained(rates, *mean)).collect();
+        Self { order: descending(&explained), rates }
+    }
+
+    /// The rates of these latents, weighted.
+    fn reached(&self, uses: &[(usize, f64)]) -> Vec<f64> {
+        let mut rates = vec![0.0; self.rates.first().map_or(0, Vec::len)];
+        for (place, weight) in uses {
+            rates.iter_mut().zip(&self.rates[self.order[*place]]).for_each(|(sum, rate)| *sum += weight * rate);
+        }
+        rates
+    }
+}
+
+/// How many words of a document a latent of that mean activity accounts for.
+fn explained(rates: &[f64], mean: f64) -> f64 {
+    mean * rates.iter().sum::<f64>()
+}
+
+/// The latents below that are raised most: their places in the order in which they are told, and their weights.
+fn used(order: &[usize], weight: &dyn Fn(usize) -> f64) -> Vec<(usize, f64)> {
+    let weights: Vec<f64> = order.iter().map(|latent| weight(*latent)).collect();
+    let positive = descending(&weights).into_iter().filter(|place| weights[*place] > 0.0);
+    positive.take(USES).map(|place| (place, weights[place])).collect()
+}
+
+fn words(rates: &[f64], vocabulary: &[String], len: usize) -> Vec<Word> {
+    let total: f64 = rates.iter().sum();
+    let positive = descending(rates).into_iter().filter(|v| rates[*v] > 0.0);
+    positive.take(len).map(|v| Word { word: vocabulary[v].clone(), share: rates[v] / total }).collect()
+}
+
+/// The places of the values, the largest value first, of equal ones the earlier.
+fn descending(values: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::shape::{Family, Layer};
+    use crate::train::Settings;
+    use std::collections::HashSet;
+
+    const SKY: [&str; 4] = ["cloud", "moon", "star", "sun"];
+    const TABLE: [&str; 4] = ["bread", "oil", "salt", "wine"];
+
+    /// Forty documents of the sky and twenty of the table.
+    fn corpus() -> Corpus {
+        let vocabulary: Vec<String> = SKY.iter().chain(&TABLE).map(|word| (*word).to_owned()).collect();
+        let documents = 60_u32;
+        let starts = (0..=documents as usize).map(|d| 4 * d).collect();
+        let first = |d: u32| if d % 3 == 2 { 4 } else { 0 };
+        let terms = (0..documents).flat_map(|d| (0..4).map(move |v| first(d) + v)).collect();
+        let counts = (0..documents).flat_map(|d| (0..4).map(move |v| 2.0 + ((d + v) % 5) as f32)).collect();
+        let names = (0..documents).map(|d| d.to_string()).collect();
+        Corpus::new(starts, terms, counts, names, vocabulary).expect("a corpus")
+    }
+
+    fn trained(corpus: &Corpus, widths: &[usize]) -> (Topics, Vec<(f32, f32)>, Vec<Vec<f32>>) {
+        let layers = widths.iter().map(|width| Layer { family: Family::Poisson, width: *width }).collect();
+        let settings = Settings { layers, epochs: 40, batch: 20, ..Settings::default() };
+        let mut training = Training::new(corpus, &settings).expect("settings");
+        (0..settings.epochs).for_each(|_| {
+            training.run_epoch();
+        });
+        let topics = Topics::new(&training, corpus, &Activity::new(&training, corpus), 4);
+        let lowest = topics.topics[0].latent;
+        let of_word = |word: &Word| corpus.vocabulary().iter().position(|term| *term == word.word).expect("a term");
+        let words = &topics.topics[0].words;
+        let weights = words.iter().map(|w| (training.terms().mean(of_word(w), lowest), training.terms().sum(lowest)));
+        let between = &training.between()[0];
+        let rows = (0..between.parents_len()).map(|p| (0..widths[0]).map(|c| between.mean(p, c)).collect());
+        (topics.clone(), weights.collect(), rows.collect())
+    }
+
+    /// Catches words of the wrong latent, shares that are not of the latent's own sum, and an order that is not by share.
+    #[test]
+    fn topics_keep_apart_what_never_meets() {
+        let corpus = corpus();
+        let (found, weights, _) = trained(&corpus, &[4]);
+        assert!(found.themes.is_empty());
+        let of = |topic: &Topic| -> HashSet<bool> {
+            topic.words.iter().take(3).map(|word| SKY.contains(&word.word.as_str())).collect()
+        };
+        for topic in found.topics.iter().filter(|topic| topic.share > 0.1) {
+            assert_eq!(of(topic).len(), 1, "{topic:?}");
+        }
+        let of_sky: f64 = found.topics.iter().filter(|t| of(t).contains(&true)).map(|t| t.share).sum();
+        let total: f64 = found.topics.iter().map(|topic| topic.share).sum::<f64>() + found.background_share;
+        assert!((total - 1.0).abs() < 0.1, "the shares sum to {total}");
+        assert!(of_sky > 0.4, "two thirds of the words are of the sky: {of_sky}");
+        for (i, topic) in found.topics.iter().enumerate() {
+            assert_eq!(topic.number, i + 1);
+            assert!(topic.words.is_sorted_by(|a, b| a.share >= b.share));
+        }
+        assert!(found.topics.is_sorted_by(|a, b| a.share >= b.share));
+        let latents: HashSet<usize> = found.topics.iter().map(|topic| topic.latent).collect();
+        assert_eq!(latents.len(), 4);
+        for (word, (weight, sum)) in found.topics[0].words.iter().zip(weights) {
+            assert!((word.share - f64::from(weight / sum)).abs() < 1e-5, "{word:?}");
+        }
+    }
+
+    /// Catches rows and columns that are exchanged, numbers that do not follow the order below, and weights below zero.
+    #[test]
+    fn themes_name_what_they_raise() {
+        let corpus = corpus();
+        let (found, _, rows) = trained(&corpus, &[5, 2, 1]);
+        assert_eq!(found.themes.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1]);
+        for theme in &found.themes[0] {
+            let row = &rows[theme.latent];
+            let positive = row.iter().filter(|weight| **weight > 0.0).count();
+            assert_eq!(theme.uses.len(), positive.min(USES));
+            assert!(theme.uses.is_sorted_by(|a, b| a.weight >= b.weight));
+            for used in &theme.uses {
+                assert_eq!(used.weight, f64::from(row[found.topics[used.number - 1].latent]));
+            }
+            let shares: f64 = theme.words.iter().map(|word| word.share).sum();
+            assert!(theme.uses.is_empty() || (0.5..1.0 + 1e-9).contains(&shares), "{theme:?}");
+        }
+        assert!(found.themes[1][0].uses.iter().all(|used| (1..=2).contains(&used.number)));
+    }
+}
