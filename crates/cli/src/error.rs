@@ -54,6 +54,9 @@ pub enum CliError {
     /// The engine refused.
     #[error("{0}")]
     Engine(#[from] hyperprior::Error),
+    /// A corpus is bad, or settings that go with it.
+    #[error("{}", crate::topics::in_options(&.0.to_string()))]
+    Corpus(#[from] hyperprior_def::Error),
     /// A picture could not be written.
     #[error("{0}")]
     Figure(#[from] crate::figure::FigureError),
@@ -79,6 +82,14 @@ pub enum CliError {
         /// Of how many.
         steps: u64,
     },
+    /// A training was stopped by the person or the system; its results are there.
+    #[error("stopped early, after epoch {epoch} of {epochs}: what was printed is of the topics as they stood then")]
+    StoppedTraining {
+        /// The epochs that were done.
+        epoch: u32,
+        /// Of how many.
+        epochs: u32,
+    },
     /// A fault of the program.
     #[error("internal fault: {0}; please report it")]
     Internal(String),
@@ -89,12 +100,15 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
+            Self::Corpus(hyperprior_def::Error::BadSetting { .. }) => USAGE,
+            Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
+            Self::Corpus(_) => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } => NO_INPUT,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::Output(_) => CANNOT_WRITE,
-            Self::Stopped | Self::StoppedFit { .. } => STOPPED,
+            Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTraining { .. } => STOPPED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }
     }

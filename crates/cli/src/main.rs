@@ -14,6 +14,7 @@ mod progress;
 mod render;
 mod study;
 mod table;
+mod topics;
 
 use clap::{Parser, Subcommand};
 use std::process::ExitCode;
@@ -37,6 +38,7 @@ const EXAMPLES: &str = "\
 Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
+  hyperprior topics bible                      topics of the King James Bible, or of a text of yours
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
@@ -50,6 +52,8 @@ enum Command {
     Fit(command::fit::Fit),
     /// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums
     Check(command::check::Check),
+    /// Find the topics of a collection of text
+    Topics(command::topics::Topics),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
@@ -91,6 +95,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
     match cli.command {
         Command::Fit(fit) => fit.run(),
         Command::Check(check) => check.run(),
+        Command::Topics(topics) => topics.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

@@ -7,3 +7,4 @@ pub mod fit;
 mod input;
 mod output;
 pub mod reproduce;
+pub mod topics;

@@ -31,14 +31,14 @@ pub fn draws(out: &mut impl Write, draws: &Draws) -> io::Result<()> {
     Ok(())
 }
 
-/// `step,elbo`.
-pub fn trace(out: &mut impl Write, points: &[(u64, f64)]) -> io::Result<()> {
-    writeln!(out, "step,elbo")?;
+/// `step,elbo`, or whatever is counted in the place of steps.
+pub fn trace(out: &mut impl Write, counted: &str, points: &[(u64, f64)]) -> io::Result<()> {
+    writeln!(out, "{counted},elbo")?;
     points.iter().try_for_each(|(step, elbo)| writeln!(out, "{step},{elbo:?}"))
 }
 
 /// A field in quotes where it needs them.
-fn quoted(field: &str) -> Cow<'_, str> {
+pub fn quoted(field: &str) -> Cow<'_, str> {
     if field.contains([',', '"', '\n', '\r']) {
         Cow::Owned(format!("\"{}\"", field.replace('"', "\"\"")))
     } else {

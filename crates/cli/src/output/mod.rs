@@ -1,6 +1,7 @@
 //! A run directory: the draws, what they say, how the fit went, and what would repeat it, each file whole or not at all.
 
 mod coda;
+mod columns;
 mod csv;
 mod parquet;
 pub mod pending;
@@ -9,8 +10,11 @@ pub mod summary;
 #[cfg(test)]
 mod tests;
 
+pub use columns::Columns;
+pub use pending::WriteError;
+
 use hyperprior::posterior::Draws;
-use pending::{Pending, WriteError, create_folder};
+use pending::{Pending, create_folder};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -54,15 +58,30 @@ impl RunDirectory {
         Ok([index.publish()?, chain.publish()?])
     }
 
-    /// `trace.csv`: the bound's estimate at the steps that were kept.
-    pub fn trace(&self, points: &[(u64, f64)]) -> Result<PathBuf, WriteError> {
-        self.write("trace.csv", |file| csv::trace(file, points))
+    /// A table as comma-separated values.
+    pub fn columns_csv(&self, name: &str, table: &Columns) -> Result<PathBuf, WriteError> {
+        self.write(name, |file| columns::csv(file, table))
+    }
+
+    /// A table as Parquet.
+    pub fn columns_parquet(&self, name: &str, table: &Columns) -> Result<PathBuf, WriteError> {
+        self.write(name, |file| columns::parquet(file, table))
+    }
+
+    /// `trace.csv`: the bound's estimate at the steps that were kept, or at whatever is counted in their place.
+    pub fn trace(&self, counted: &str, points: &[(u64, f64)]) -> Result<PathBuf, WriteError> {
+        self.write("trace.csv", |file| csv::trace(file, counted, points))
     }
 
     /// `summary.json`, of a [`RunSummary`](summary::RunSummary) or anything that holds one.
     pub fn summary(&self, summary: &impl Serialize) -> Result<PathBuf, WriteError> {
-        let text = serde_json::to_string_pretty(summary).map_err(|e| self.unfit("summary.json", &e))?;
-        self.write("summary.json", |file| writeln!(file, "{text}"))
+        self.json("summary.json", summary)
+    }
+
+    /// Anything as JSON.
+    pub fn json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, WriteError> {
+        let text = serde_json::to_string_pretty(value).map_err(|e| self.unfit(name, &e))?;
+        self.write(name, |file| writeln!(file, "{text}"))
     }
 
     /// `config.toml`: everything that is needed to repeat the run.

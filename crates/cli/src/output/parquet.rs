@@ -13,14 +13,23 @@ use std::sync::Arc;
 
 /// Writes the whole file.
 pub fn draws(out: &mut (impl Write + Send), draws: &Draws) -> io::Result<()> {
-    encode(out, draws).map_err(|error| match error {
-        // What the disk said, so that the message can say what to do about it.
+    encode(out, draws).map_err(from_disk)
+}
+
+/// What the disk said, so that the message can say what to do about it.
+pub fn from_disk(error: ParquetError) -> io::Error {
+    match error {
         ParquetError::External(source) => match source.downcast::<io::Error>() {
             Ok(source) => *source,
             Err(source) => io::Error::other(source),
         },
         error => io::Error::other(error),
-    })
+    }
+}
+
+/// Who wrote a file.
+pub fn created_by() -> String {
+    concat!("hyperprior ", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
 fn encode(out: &mut (impl Write + Send), draws: &Draws) -> Result<(), ParquetError> {
@@ -68,7 +77,7 @@ fn schema(draws: &Draws) -> Result<Type, ParquetError> {
 /// left as they are.
 fn properties(draws: &Draws) -> WriterProperties {
     let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("hyperprior ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_created_by(created_by())
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_dictionary_enabled(false);
     for column in draws.columns().iter().filter(|column| column.kind == Kind::Discrete) {

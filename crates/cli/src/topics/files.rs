@@ -1,0 +1,47 @@
+//! The files of a run.
+
+use super::told::Told;
+use crate::output::{Columns, RunDirectory, WriteError};
+use hyperprior_def::Settings;
+use hyperprior_def::corpus::ReadSettings;
+use hyperprior_def::topics::Topic;
+use serde::Serialize;
+use std::path::PathBuf;
+
+/// Everything that is needed to repeat a run.
+#[derive(Debug, Serialize)]
+pub struct Config {
+    /// Of this program.
+    pub version: &'static str,
+    /// The file or folder, or `bible`.
+    pub corpus: PathBuf,
+    /// The share of documents that were set aside.
+    pub heldout: f64,
+    /// How many words a topic is told by.
+    pub words: usize,
+    /// How the corpus was read; nothing for `bible`.
+    pub read: Option<ReadSettings>,
+    /// How it was trained on.
+    pub train: Settings,
+}
+
+/// Writes all of them but the configuration, which is there from the start. Columns stand in the order of the topics.
+pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
+    let named = |column: &dyn Fn(&Topic) -> Vec<f32>| -> Vec<(String, Vec<f32>)> {
+        told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
+    };
+    let (weights, activity) = (told.training.terms(), &told.activity);
+    let of_document = |d: usize, topic: &Topic| activity.document(d, 0)[topic.latent];
+    let activations =
+        named(&|topic| (0..activity.documents_len()).map(|document| of_document(document, topic)).collect());
+    let rows = told.train.names();
+    run.columns_csv("activations.csv", &Columns { key: "document", rows, columns: &activations })?;
+    let weights = named(&|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
+    let rows = told.train.vocabulary();
+    run.columns_parquet("weights.parquet", &Columns { key: "term", rows, columns: &weights })?;
+    run.trace("epoch", told.trace)?;
+    run.json("topics.json", &told.topics)?;
+    // Last, since whoever waits for a run waits for this one.
+    run.summary(&told.summary())?;
+    Ok(())
+}

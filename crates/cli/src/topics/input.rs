@@ -1,0 +1,224 @@
+//! The corpus that `topics` is given: a file, a folder, or the Bible that is built in.
+
+use crate::error::CliError;
+use clap::{Args, ValueEnum};
+use hyperprior_def::corpus::{self, Corpus, Format, Note, ReadSettings, StopWords, TextSettings};
+use std::path::{Path, PathBuf};
+
+/// The corpus and how it is read.
+#[derive(Debug, Args)]
+pub struct Input {
+    /// A file of word counts or of text, a folder of text files, or the word bible for the King James Bible, which is built in
+    pub corpus: PathBuf,
+    /// The terms of a file of counts, one on each line
+    #[arg(long, value_name = "FILE", help_heading = "Reading")]
+    vocab: Option<PathBuf>,
+    /// The documents' names, one on each line
+    #[arg(long, value_name = "FILE", help_heading = "Reading")]
+    names: Option<PathBuf>,
+    /// How the corpus is written; told from its name and its first lines, where it is not given
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading")]
+    format: Option<Written>,
+    /// Text: the words to leave out: english, none, or a file with one on each line [default: english]
+    #[arg(long, value_name = "WHICH", value_parser = stop_words, help_heading = "Reading")]
+    stop_words: Option<StopWords>,
+    /// Text: the fewest documents that a term is in [default: 2]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
+    min_documents: Option<usize>,
+    /// Text: the largest share of the documents that a term is in [default: 0.7]
+    #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Reading")]
+    max_share: Option<f64>,
+    /// Text: the most terms, those in the most documents first [default: 10000]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
+    max_terms: Option<usize>,
+    /// Text: the fewest words of a document [default: 1]
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
+    min_length: Option<usize>,
+    /// Text: the most words of a document; longer ones are left out
+    #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
+    max_length: Option<usize>,
+}
+
+/// How a corpus is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Written {
+    /// LDA-C: a line for each document, `terms term:count term:count …`, terms numbered from 0
+    Ldac,
+    /// UCI bag of words: three lines with the numbers of documents, terms and counts, then `document term count`, from 1
+    Uci,
+    /// Matrix Market: a sparse matrix with a document in each row and a term in each column
+    Mtx,
+    /// Text with a document on each line
+    Text,
+    /// A folder with a document in each text file
+    Folder,
+}
+
+/// What the Bible is asked for by.
+const BIBLE: &str = "bible";
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) | Err(_) => Err("write a whole number, 1 or more".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if share > 0.0 && share <= 1.0 => Ok(share),
+        _ => Err("write a share, above 0 and at most 1".to_owned()),
+    }
+}
+
+fn stop_words(text: &str) -> Result<StopWords, String> {
+    Ok(match text {
+        "english" => StopWords::English,
+        "none" => StopWords::None,
+        file => StopWords::File(file.into()),
+    })
+}
+
+impl Input {
+    /// What the corpus is called: its file's or folder's name without what says how it is written; its folder's where the file's
+    /// says nothing.
+    pub fn name(&self) -> String {
+        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let whole = name(&self.corpus).unwrap_or_else(|| self.corpus.display().to_string());
+        // UCI's own files are called docword.NAME.txt.
+        let told = whole.strip_prefix("docword.").unwrap_or(&whole);
+        let own = told.split('.').find(|part| !part.is_empty()).unwrap_or(told).to_owned();
+        match self.corpus.parent().and_then(name) {
+            Some(folder) if ["docs", "corpus"].contains(&own.as_str()) => folder,
+            _ => own,
+        }
+    }
+
+    /// How it is read.
+    pub fn settings(&self) -> ReadSettings {
+        let usual = TextSettings::default();
+        let format = self.format.map(|format| match format {
+            Written::Ldac => Format::LdaC,
+            Written::Uci => Format::Uci,
+            Written::Mtx => Format::MatrixMarket,
+            Written::Text => Format::Text,
+            Written::Folder => Format::Folder,
+        });
+        ReadSettings {
+            format,
+            vocabulary: self.vocab.clone(),
+            names: self.names.clone(),
+            text: TextSettings {
+                stop_words: self.stop_words.clone().unwrap_or(usual.stop_words),
+                least_documents: self.min_documents.unwrap_or(usual.least_documents),
+                largest_share: self.max_share.unwrap_or(usual.largest_share),
+                most_terms: self.max_terms.or(usual.most_terms),
+                shortest_document: self.min_length.unwrap_or(usual.shortest_document),
+                longest_document: self.max_length,
+                ..usual
+            },
+        }
+    }
+
+    /// Reads it. With what is worth knowing of that.
+    pub fn read(&self) -> Result<(Corpus, Vec<String>), CliError> {
+        let of_text = [
+            ("--stop-words", self.stop_words.is_some()),
+            ("--min-documents", self.min_documents.is_some()),
+            ("--max-share", self.max_share.is_some()),
+            ("--max-terms", self.max_terms.is_some()),
+            ("--min-length", self.min_length.is_some()),
+            ("--max-length", self.max_length.is_some()),
+        ];
+        let of_text = of_text.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+        if self.is_built_in() {
+            let of_file = [
+                ("--vocab", self.vocab.is_some()),
+                ("--names", self.names.is_some()),
+                ("--format", self.format.is_some()),
+            ];
+            let of_file = of_file.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
+            return match of_text.or(of_file) {
+                Some(option) => Err(CliError::Usage(format!(
+                    "{option} says nothing of the Bible that is built in, whose words are counted already; leave it out, or \
+                     write ./{BIBLE} for a file of that name"
+                ))),
+                None => Ok((corpus::bible(), Vec::new())),
+            };
+        }
+        let (corpus, notes) = corpus::read(&self.corpus, &self.settings())?;
+        // A text always tells of its vocabulary.
+        if let Some(option) = of_text
+            && !notes.iter().any(|note| matches!(note, Note::Vocabulary { .. }))
+        {
+            let path = self.corpus.display();
+            return Err(CliError::Usage(format!(
+                "{option} is for text, and `{path}` has words that are counted already; leave it out, or give the text"
+            )));
+        }
+        Ok((corpus, notes.iter().map(|note| format!("{note}{}", remedy(note))).collect()))
+    }
+
+    /// Whether it is the Bible.
+    pub fn is_built_in(&self) -> bool {
+        self.corpus == Path::new(BIBLE)
+    }
+}
+
+fn remedy(note: &Note) -> &'static str {
+    match note {
+        Note::NumberedTerms { .. } => "; --vocab FILE names them",
+        _ => "",
+    }
+}
+
+/// The options that settings are called by here.
+const OPTIONS: [(&str, &str); 9] = [
+    ("`least_documents`", "--min-documents"),
+    ("`largest_share`", "--max-share"),
+    ("`most_terms`", "--max-terms"),
+    ("`shortest_document`", "--min-length"),
+    ("`longest_document`", "--max-length"),
+    ("`vocabulary`", "--vocab"),
+    ("`draws`", "--draws"),
+    ("`batch`", "--batch"),
+    ("or name the format", "or name the format with --format"),
+];
+
+/// What a message says, with options in the place of settings.
+pub fn in_options(message: &str) -> String {
+    OPTIONS.iter().fold(message.to_owned(), |said, (setting, option)| said.replace(setting, option))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        input: Input,
+    }
+
+    fn input(line: &str) -> Input {
+        Line::parse_from(["topics"].into_iter().chain(line.split_whitespace())).input
+    }
+
+    #[test]
+    fn a_corpus_has_the_name_that_says_most() {
+        for (path, name) in
+            [("bible", "bible"), ("a/nyt/docs.ldac.gz", "nyt"), ("docword.kos.txt", "kos"), ("a/mail/", "mail")]
+        {
+            assert_eq!(input(path).name(), name, "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_given_is_as_the_library_has_it() {
+        assert_eq!(input("x.txt").settings(), ReadSettings::default());
+        let given = input("x.txt --max-share 0.5 --stop-words none --max-length 9").settings();
+        assert_eq!((given.text.largest_share, given.text.longest_document), (0.5, Some(9)));
+        assert_eq!(given.text.stop_words, StopWords::None);
+    }
+}

@@ -1,0 +1,17 @@
+//! Topics of a corpus: what is asked for, trained, measured on documents set aside, and told.
+
+mod files;
+mod foretold;
+mod input;
+mod layers;
+mod report;
+mod told;
+mod watch;
+
+pub use files::{Config, write};
+pub use foretold::{Foretold, Glance};
+pub use input::{Input, in_options};
+pub use layers::Layers;
+pub use report::report;
+pub use told::Told;
+pub use watch::Watch;

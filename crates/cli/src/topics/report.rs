@@ -1,0 +1,138 @@
+//! What a person reads about a finished training.
+
+use super::foretold::Foretold;
+use super::told::Told;
+use crate::table;
+use hyperprior_def::heldout::Heldout;
+use hyperprior_def::topics::{Theme, Topic, Word};
+use std::fmt::Write as _;
+
+/// How many topics of a layer are shown.
+const ROWS: usize = 50;
+
+/// The whole report.
+pub fn report(told: &Told) -> String {
+    let mut out = format!("{}\n\n", corpus(told));
+    for (label, text) in facts(told) {
+        let _ = writeln!(out, "{label:<10}  {text}");
+    }
+    if let Some(foretold) = &told.foretold {
+        let _ = write!(out, "\n{}", perplexities(foretold));
+    }
+    for (i, warning) in told.warnings().iter().enumerate() {
+        let _ = writeln!(out, "{}Warning: {warning}.", if i == 0 { "\n" } else { "" });
+    }
+    let _ = write!(out, "\n{}", topics(&told.topics.topics));
+    for (above, themes) in told.topics.themes.iter().enumerate() {
+        let _ = write!(out, "\n{}", upper(above + 2, themes));
+    }
+    out
+}
+
+fn corpus(told: &Told) -> String {
+    let (all, train) = (told.corpus, told.train);
+    let aside = match all.documents_len() - train.documents_len() {
+        0 => String::new(),
+        aside => format!("; {} documents set aside", grouped(aside as u64)),
+    };
+    let [documents, terms] = [all.documents_len(), all.terms_len()].map(|len| grouped(len as u64));
+    format!("{}: {documents} documents, {terms} terms, {} words{aside}", told.name, grouped(all.tokens_len()))
+}
+
+fn facts(told: &Told) -> Vec<(&'static str, String)> {
+    let settings = told.training.settings();
+    let widths: Vec<String> = settings.layers.iter().map(|layer| layer.width.to_string()).collect();
+    let layers = format!("{} {}", widths.join(", "), settings.layers[0].family);
+    let epochs = if told.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
+    vec![
+        ("layers", layers),
+        ("method", format!("{}, {} weights", settings.method, settings.weights)),
+        ("epochs", format!("{}{epochs}", told.training.epoch())),
+        ("time", duration(told.wall_seconds)),
+        ("bound", told.elbo().map_or_else(|| "–".to_owned(), |elbo| format!("{elbo:.4} per word"))),
+        ("background", format!("{} of all words", percent(told.topics.background_share))),
+    ]
+}
+
+/// The perplexity of hidden words, and what the shares of all words come to.
+fn perplexities(foretold: &Foretold) -> String {
+    let row = |what: &str, (found, unigram): &(Heldout, f64)| {
+        let numbers = [found.perplexity, found.perplexity_averaged, *unigram].map(figures);
+        [what.to_owned()].into_iter().chain(numbers).collect::<Vec<_>>()
+    };
+    let rows =
+        [row("half of the word types hidden", &foretold.types), row("half of the words hidden", &foretold.words)];
+    let of = format!("perplexity, {} documents", grouped(foretold.documents as u64));
+    table::render(&[of.as_str(), "plug-in", "averaged", "unigram"], &rows)
+}
+
+fn figures(perplexity: f64) -> String {
+    if perplexity < 100.0 { format!("{perplexity:.1}") } else { format!("{perplexity:.0}") }
+}
+
+fn topics(topics: &[Topic]) -> String {
+    let row = |topic: &Topic| vec![topic.number.to_string(), percent(topic.share), line(&topic.words)];
+    let rows: Vec<Vec<String>> = topics.iter().take(ROWS).map(row).collect();
+    format!("{}{}", table::render(&["topic", "share", "words"], &rows), remainder(topics.len(), rows.len()))
+}
+
+fn upper(layer: usize, themes: &[Theme]) -> String {
+    let uses = |theme: &Theme| {
+        let uses: Vec<String> = theme.uses.iter().map(|used| used.number.to_string()).collect();
+        if uses.is_empty() { "–".to_owned() } else { uses.join(" ") }
+    };
+    let row = |theme: &Theme| {
+        vec![theme.number.to_string(), format!("{:.2}", theme.activity), uses(theme), line(&theme.words)]
+    };
+    let rows: Vec<Vec<String>> = themes.iter().take(ROWS).map(row).collect();
+    let (own, below) = (format!("layer {layer}"), format!("raises in layer {}", layer - 1));
+    let header = [own.as_str(), "activity", below.as_str(), "words"];
+    format!("{}{}", table::render(&header, &rows), remainder(themes.len(), rows.len()))
+}
+
+fn line(words: &[Word]) -> String {
+    words.iter().map(|word| word.word.as_str()).collect::<Vec<_>>().join(" ")
+}
+
+fn remainder(len: usize, shown: usize) -> String {
+    match len - shown {
+        0 => String::new(),
+        more => format!("… and {more} more; --out DIR keeps all\n"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s < 99.5 => format!("{s:.1} s"),
+        s if s < 5970.0 => format!("{:.1} min", s / 60.0),
+        s => format!("{:.1} h", s / 3600.0),
+    }
+}
+
+/// Digits in groups of three.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let groups: Vec<&str> = (0..digits.len())
+        .filter(|i| *i == 0 || (digits.len() - i) % 3 == 0)
+        .map(|i| &digits[i..(i + 1..digits.len()).find(|j| (digits.len() - j) % 3 == 0).unwrap_or(digits.len())])
+        .collect();
+    groups.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{duration, grouped};
+
+    #[test]
+    fn digits_stand_in_threes() {
+        assert_eq!(
+            [0, 12, 999, 1000, 12_345, 1_234_567].map(grouped),
+            ["0", "12", "999", "1,000", "12,345", "1,234,567"]
+        );
+        assert_eq!([1.26, 99.0, 90.0 * 60.0, 7200.0].map(duration), ["1.3 s", "99.0 s", "90.0 min", "2.0 h"]);
+    }
+}

@@ -1,0 +1,168 @@
+//! A finished training in the numbers and words that are told of it, on paper and as JSON.
+
+use super::foretold::Foretold;
+use crate::output::summary::SCHEMA;
+use hyperprior_def::topics::{Theme, Word};
+use hyperprior_def::{Activity, Corpus, Topics, Training};
+use serde::Serialize;
+
+/// Beyond this share of all words the topics say too little.
+const BACKGROUND_MAX: f64 = 0.5;
+
+/// What there is to tell.
+pub struct Told<'a> {
+    /// The corpus's name.
+    pub name: String,
+    /// All documents, and those that were trained on.
+    pub corpus: &'a Corpus,
+    pub train: &'a Corpus,
+    /// The model.
+    pub training: &'a Training<'a>,
+    /// Its latents in the documents.
+    pub activity: Activity,
+    /// Its latents by their words.
+    pub topics: Topics,
+    /// How well hidden words are foretold, where documents were set aside.
+    pub foretold: Option<Foretold>,
+    /// (epoch, bound per word).
+    pub trace: &'a [(u64, f64)],
+    /// The time that it took.
+    pub wall_seconds: f64,
+}
+
+/// `summary.json`. What is not known is `null`.
+#[derive(Debug, Serialize)]
+pub struct Summary<'a> {
+    schema: u32,
+    corpus: &'a str,
+    family: String,
+    layers: Vec<usize>,
+    method: String,
+    weights: String,
+    seed: u64,
+    documents: usize,
+    terms: usize,
+    tokens: u64,
+    heldout_documents: usize,
+    measured_documents: usize,
+    epochs: u32,
+    /// The bound per word: of the documents trained on with the weights, and of the part that is seen of those set aside.
+    elbo: Option<f64>,
+    elbo_heldout: Option<f64>,
+    /// Of hidden word types, with means plugged in and with rates averaged over draws.
+    heldout_perplexity: Option<f64>,
+    heldout_perplexity_averaged: Option<f64>,
+    unigram_perplexity: Option<f64>,
+    /// Of hidden words.
+    completion_perplexity: Option<f64>,
+    completion_perplexity_averaged: Option<f64>,
+    completion_unigram_perplexity: Option<f64>,
+    background_share: f64,
+    wall_seconds: f64,
+    warnings: Vec<String>,
+    topics: Vec<Vec<&'a str>>,
+    /// The layers above, from below.
+    upper: Vec<Vec<Upper<'a>>>,
+}
+
+/// A latent above the lowest layer.
+#[derive(Debug, Serialize)]
+struct Upper<'a> {
+    /// The numbers of those that it raises in the layer below, from 1.
+    uses: Vec<usize>,
+    words: Vec<&'a str>,
+}
+
+impl<'a> Upper<'a> {
+    fn new(theme: &'a Theme) -> Self {
+        Self { uses: theme.uses.iter().map(|used| used.number).collect(), words: words_of(&theme.words) }
+    }
+}
+
+fn words_of(words: &[Word]) -> Vec<&str> {
+    words.iter().map(|word| word.word.as_str()).collect()
+}
+
+/// What is said of a background that explains too much.
+fn collapsed(share: f64, epochs: u32) -> Option<String> {
+    let said = format!(
+        "the background explains {:.0} % of all words: the topics have collapsed onto it; try --weights point or more \
+         epochs (--epochs {})",
+        100.0 * share,
+        epochs.saturating_mul(2)
+    );
+    (share > BACKGROUND_MAX).then_some(said)
+}
+
+impl Told<'_> {
+    /// The bound per word of the last epoch.
+    pub fn elbo(&self) -> Option<f64> {
+        self.trace.last().map(|(_, elbo)| *elbo)
+    }
+
+    /// Whether it was stopped before its end.
+    pub fn is_stopped(&self) -> bool {
+        self.training.epoch() < self.training.settings().epochs
+    }
+
+    /// What a person has to know before believing the topics.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        let (epoch, epochs) = (self.training.epoch(), self.training.settings().epochs);
+        if self.is_stopped() {
+            warnings.push(format!("the training was stopped after epoch {epoch} of {epochs}"));
+        }
+        warnings.extend(collapsed(self.topics.background_share, epochs));
+        warnings
+    }
+
+    /// `summary.json`.
+    pub fn summary(&self) -> Summary<'_> {
+        let settings = self.training.settings();
+        let [types, words] = [self.foretold.map(|f| f.types), self.foretold.map(|f| f.words)];
+        Summary {
+            schema: SCHEMA,
+            corpus: &self.name,
+            family: settings.layers[0].family.to_string(),
+            layers: settings.layers.iter().map(|layer| layer.width).collect(),
+            method: settings.method.to_string(),
+            weights: settings.weights.to_string(),
+            seed: settings.seed,
+            documents: self.corpus.documents_len(),
+            terms: self.corpus.terms_len(),
+            tokens: self.corpus.tokens_len(),
+            heldout_documents: self.corpus.documents_len() - self.train.documents_len(),
+            measured_documents: self.foretold.map_or(0, |foretold| foretold.documents),
+            epochs: self.training.epoch(),
+            elbo: self.elbo(),
+            elbo_heldout: types.map(|(found, _)| found.elbo_per_word),
+            heldout_perplexity: types.map(|(found, _)| found.perplexity),
+            heldout_perplexity_averaged: types.map(|(found, _)| found.perplexity_averaged),
+            unigram_perplexity: types.map(|(_, unigram)| unigram),
+            completion_perplexity: words.map(|(found, _)| found.perplexity),
+            completion_perplexity_averaged: words.map(|(found, _)| found.perplexity_averaged),
+            completion_unigram_perplexity: words.map(|(_, unigram)| unigram),
+            background_share: self.topics.background_share,
+            wall_seconds: self.wall_seconds,
+            warnings: self.warnings(),
+            topics: self.topics.topics.iter().map(|topic| words_of(&topic.words)).collect(),
+            upper: self.topics.themes.iter().map(|themes| themes.iter().map(Upper::new).collect()).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::collapsed;
+
+    #[test]
+    fn a_background_that_takes_most_is_warned_of() {
+        assert_eq!(collapsed(0.5, 60), None);
+        let said = collapsed(0.814, 60).expect("a warning");
+        assert!(
+            said.starts_with("the background explains 81 % of all words: the topics have collapsed onto it"),
+            "{said}"
+        );
+        assert!(said.ends_with("try --weights point or more epochs (--epochs 120)"), "{said}");
+    }
+}

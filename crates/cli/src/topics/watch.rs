@@ -1,0 +1,105 @@
+//! What is seen of a training while it runs, and what is kept of that.
+
+use hyperprior_def::Epoch;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::time::{Duration, Instant};
+
+/// Shows epochs on standard error, and keeps a trace of the bound.
+pub struct Watch {
+    bar: ProgressBar,
+    words: f64,
+    spent: Duration,
+    glanced: Option<f64>,
+    /// (epoch, bound per word).
+    pub trace: Vec<(u64, f64)>,
+}
+
+impl Watch {
+    /// Nothing seen yet of so many epochs.
+    pub fn new(epochs: u32, quiet: bool) -> Self {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(epochs.into()), target);
+        let style = ProgressStyle::with_template("{msg:51} {wide_bar:.cyan} epoch {pos}/{len} left {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message("reading");
+        // An epoch may take long.
+        bar.enable_steady_tick(Duration::from_millis(500));
+        Self { bar, words: 0.0, spent: Duration::ZERO, glanced: None, trace: Vec::new() }
+    }
+
+    /// Whether anyone sees it.
+    pub fn is_seen(&self) -> bool {
+        !self.bar.is_hidden()
+    }
+
+    /// Says something that stays.
+    pub fn note(&self, note: &str) {
+        self.bar.suspend(|| eprintln!("Note: {note}"));
+    }
+
+    /// Says what comes next.
+    pub fn say(&self, words: &'static str) {
+        self.bar.set_message(words);
+        self.bar.tick();
+    }
+
+    /// Starts the clock that the time left is judged by.
+    pub fn begin(&self) {
+        self.bar.reset();
+        self.say("first epoch");
+    }
+
+    /// An epoch over so many words that began then.
+    pub fn epoch(&mut self, epoch: &Epoch, words: f64, began: Instant) {
+        self.words += words;
+        self.spent += began.elapsed();
+        self.trace.push((epoch.number.into(), epoch.elbo / words));
+        self.bar.set_position(epoch.number.into());
+        self.show();
+    }
+
+    /// The perplexity was about this.
+    pub fn glance(&mut self, perplexity: f64) {
+        self.glanced = Some(perplexity);
+        self.show();
+    }
+
+    fn show(&self) {
+        let (_, bound) = self.trace.last().copied().unwrap_or_default();
+        let speed = short(self.words / self.spent.as_secs_f64().max(1e-9));
+        let glanced = self.glanced.map_or_else(String::new, |p| format!(" · held-out {p:.0}"));
+        self.bar.set_message(format!("bound {bound:.4}/word{glanced} · {speed} words/s"));
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        // Whatever is said after a failure stands on a line of its own.
+        self.finish();
+    }
+}
+
+/// Two or three figures.
+fn short(x: f64) -> String {
+    match x {
+        x if x < 1e3 => format!("{x:.0}"),
+        x if x < 1e4 => format!("{:.1} k", x / 1e3),
+        x if x < 1e6 => format!("{:.0} k", x / 1e3),
+        x => format!("{:.1} M", x / 1e6),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::short;
+
+    #[test]
+    fn speeds_are_short() {
+        assert_eq!([12.3, 1234.0, 456_789.0, 7.25e6].map(short), ["12", "1.2 k", "457 k", "7.2 M"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! `hyperprior topics` from end to end: numbers that can be held against others, every file, and a word for everything wrong.
+
+mod support;
+
+use serde_json::{Value, json};
+use support::{Folder, command, json, printed, run, text};
+
+/// Less than a second.
+const SMALL: &str = "topics bible --layers 6,3 --epochs 4 --words 5 --heldout 0.02";
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+#[test]
+fn the_bible_has_topics() {
+    let said = printed(&format!("{SMALL} --quiet"));
+    assert!(said.starts_with("bible: 1,189 documents, 4,376 terms, 257,526 words; 24 documents set aside\n"), "{said}");
+    for part in ["layers      6, 3 poisson\n", "hvm, gamma weights", "\nbound ", "half of the word types hidden"] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    let after = |header: &str| -> Vec<&str> {
+        let rows = said.lines().skip_while(|line| !line.starts_with(header)).skip(2);
+        rows.take_while(|line| !line.is_empty()).collect()
+    };
+    assert_eq!(after("topic ").len(), 6, "{said}");
+    assert_eq!(after("layer 2 ").len(), 3, "{said}");
+    assert!(after("topic ").iter().all(|line| line.split_whitespace().count() == 3 + 5), "{said}");
+}
+
+#[test]
+fn the_summary_has_every_field() {
+    let found = json(SMALL);
+    let mut keys: Vec<&str> = found.as_object().expect("an object").keys().map(String::as_str).collect();
+    keys.sort_unstable();
+    let mut promised = [
+        "schema",
+        "corpus",
+        "family",
+        "layers",
+        "method",
+        "weights",
+        "seed",
+        "documents",
+        "terms",
+        "tokens",
+        "heldout_documents",
+        "measured_documents",
+        "epochs",
+        "elbo",
+        "elbo_heldout",
+        "heldout_perplexity",
+        "heldout_perplexity_averaged",
+        "unigram_perplexity",
+        "completion_perplexity",
+        "completion_perplexity_averaged",
+        "completion_unigram_perplexity",
+        "background_share",
+        "wall_seconds",
+        "warnings",
+        "topics",
+        "upper",
+    ];
+    promised.sort_unstable();
+    assert_eq!(keys, promised);
+    assert_eq!((&found["schema"], &found["layers"], &found["epochs"]), (&json!(1), &json!([6, 3]), &json!(4)));
+    let lens = |value: &Value| -> Vec<usize> {
+        value.as_array().expect("topics").iter().map(|words| words.as_array().expect("words").len()).collect()
+    };
+    assert_eq!(lens(&found["topics"]), [5; 6]);
+    assert_eq!(lens(&found["upper"]), [3]);
+    assert!(found["upper"][0][0]["uses"].is_array() && found["upper"][0][0]["words"].is_array());
+}
+
+/// In each form, after few epochs: the shares of all words are what a model without topics would say.
+#[test]
+fn topics_foretell_better_than_shares() {
+    let found = json("topics bible --layers 20 --epochs 20 --method mean-field --heldout 0.05");
+    for (form, unigram) in [
+        ("heldout_perplexity", "unigram_perplexity"),
+        ("heldout_perplexity_averaged", "unigram_perplexity"),
+        ("completion_perplexity", "completion_unigram_perplexity"),
+        ("completion_perplexity_averaged", "completion_unigram_perplexity"),
+    ] {
+        assert!(number(&found[form]) < number(&found[unigram]), "{form}: {found}");
+    }
+    assert!(number(&found["unigram_perplexity"]) < number(&found["terms"]));
+}
+
+#[test]
+fn a_run_leaves_its_files() {
+    let folder = Folder::new("topics-run");
+    let out = folder.path("run");
+    let line = format!("{SMALL} --seed 3 --out {}", out.display());
+    let found = json(&line);
+    let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let summary: Value = serde_json::from_str(&read("summary.json")).expect("JSON");
+    assert_eq!(summary, found);
+
+    let topics: Value = serde_json::from_str(&read("topics.json")).expect("JSON");
+    let shares: Vec<f64> = topics["topics"].as_array().expect("topics").iter().map(|t| number(&t["share"])).collect();
+    assert!(shares.is_sorted_by(|a, b| a >= b), "{shares:?}");
+    let total = shares.iter().sum::<f64>() + number(&topics["background_share"]);
+    assert!((total - 1.0).abs() < 0.1, "{total}");
+    for (i, words) in found["topics"].as_array().expect("topics").iter().enumerate() {
+        assert_eq!(topics["topics"][i]["words"][0]["word"], words[0]);
+    }
+
+    let activations = read("activations.csv");
+    assert_eq!(activations.lines().next(), Some("document,topic1,topic2,topic3,topic4,topic5,topic6"));
+    assert_eq!(activations.lines().count(), 1 + 1189 - 24);
+    assert!(activations.contains("\nGenesis "));
+    assert!(std::fs::read(out.join("weights.parquet")).expect("a file").starts_with(b"PAR1"));
+    let trace = read("trace.csv");
+    assert_eq!((trace.lines().next(), trace.lines().count()), (Some("epoch,elbo"), 5));
+    let last = trace.lines().last().and_then(|line| line.strip_prefix("4,")).expect("the fourth epoch");
+    assert!((last.parse::<f64>().expect("a number") - number(&found["elbo"])).abs() < 1e-9, "{trace}");
+    let config = read("config.toml");
+    for line in ["corpus = \"bible\"", "heldout = 0.02", "seed = 3", "epochs = 4", "method = \"hvm\"", "width = 6"] {
+        assert!(config.contains(line), "{line} is not in\n{config}");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
+    let of = |more: &str| {
+        let mut found = json(&format!("{SMALL} {more}"));
+        found["wall_seconds"].take();
+        found
+    };
+    let one = of("--threads 1");
+    assert_eq!(one, of("--threads 2"));
+    assert_ne!(one["elbo"], of("--seed 2")["elbo"]);
+}
+
+#[test]
+fn every_choice_is_taken() {
+    for choice in [
+        "--family bernoulli",
+        "--method mean-field",
+        "--method low-rank:2",
+        "--weights log-normal",
+        "--weights point",
+        "--batch 100 --draws 4",
+    ] {
+        let found = json(&format!("topics bible --layers 4 --epochs 2 --heldout 0.02 {choice}"));
+        let (option, value) = choice.split_once(' ').expect("an option and its value");
+        if let Some(told) = found.get(option.trim_start_matches('-')) {
+            assert_eq!(told, value);
+        }
+        assert!(
+            number(&found["elbo"]) < 0.0 && number(&found["heldout_perplexity"]) < number(&found["terms"]),
+            "{choice}"
+        );
+    }
+}
+
+/// Each format of the same few documents.
+#[test]
+fn text_and_counts_are_read() {
+    let folder = Folder::new("topics-read");
+    let lines = "the sun and the moon\nmoon sun star\nbread and wine\nwine bread oil\n".repeat(10);
+    let line = folder.file("sky.txt", &lines);
+    std::fs::create_dir_all(folder.path("mail")).expect("a folder");
+    for (i, document) in lines.lines().enumerate() {
+        folder.file(&format!("mail/{i}.txt"), document);
+    }
+    let counts = "2 0:1 1:1\n3 0:1 1:1 2:1\n2 3:1 4:1\n3 3:1 4:1 5:1\n".repeat(10);
+    let counts = folder.file("sky.ldac", &counts);
+    let vocabulary = folder.file("vocab.txt", "moon\nsun\nstar\nbread\nwine\noil\n");
+    let small = "--layers 2 --epochs 3";
+    for corpus in [line.clone(), folder.path("mail").display().to_string(), format!("{counts} --vocab {vocabulary}")] {
+        let found = json(&format!("topics {corpus} {small}"));
+        assert_eq!((&found["documents"], &found["terms"], &found["tokens"]), (&json!(40), &json!(6), &json!(100)));
+        assert_eq!(found["heldout_documents"], json!(4), "{corpus}");
+    }
+    let found = json(&format!("topics {line} {small} --stop-words none --heldout 0 --min-length 3"));
+    assert_eq!((&found["terms"], &found["heldout_perplexity"]), (&json!(8), &Value::Null));
+    let output = run(&format!("topics {counts} {small}"));
+    assert!(output.status.success());
+    let told = "Note: no vocabulary was given, so the 6 terms are called by their numbers; --vocab FILE names them";
+    assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+    assert!(run(&format!("topics {counts} {small} --quiet")).stderr.is_empty());
+}
+
+/// Each with its exit code and a part of what is said.
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = Folder::new("topics-wrong");
+    let empty = folder.file("empty.txt", "");
+    let blank = folder.file("blank.txt", "the and of\n\n");
+    let rare = folder.file("rare.txt", "sun\nmoon\nstar\n");
+    let counts = folder.file("docs.ldac", "2 0:1 7:2\n1 1:1\n");
+    let broken = folder.file("broken.ldac", "2 0:1 7\n");
+    let vocabulary = folder.file("vocab.txt", "sun\nmoon\n");
+    let odd = folder.file("odd.xyz", "what is this\n");
+    let one = folder.file("one.txt", "sun sun moon\n");
+    let blocked = folder.file("blocked", "a file where the folder should go");
+    let cases = [
+        ("topics".to_owned(), 64, "<CORPUS>"),
+        ("topics bible --layers 50,x".to_owned(), 64, "`x` is no width"),
+        ("topics bible --layers 0".to_owned(), 64, "a layer has from 1 to 4096 latents"),
+        ("topics bible --method flow".to_owned(), 64, "use mean-field, hvm or low-rank:R with R from 1 to 16"),
+        ("topics bible --family gamma".to_owned(), 64, "use poisson or bernoulli"),
+        ("topics bible --weights normal".to_owned(), 64, "use gamma, log-normal or point"),
+        ("topics bible --draws 3".to_owned(), 64, "setting --draws = 3 is not possible: use 1, 2, 4 or 8 draws"),
+        ("topics bible --batch 0".to_owned(), 64, "a minibatch has at least one document"),
+        ("topics bible --heldout 1".to_owned(), 64, "from 0 up to 1"),
+        ("topics bible --epochs 0".to_owned(), 64, "--epochs"),
+        ("topics bible --vocab x".to_owned(), 64, "--vocab says nothing of the Bible"),
+        ("topics bible --max-share 0.5".to_owned(), 64, "--max-share says nothing of the Bible"),
+        (format!("topics {counts} --max-terms 10"), 64, "--max-terms is for text"),
+        (format!("topics {rare} --min-documents 1 --vocab {vocabulary}"), 64, "setting --vocab ="),
+        (format!("topics {rare} --min-length 5 --max-length 3"), 64, "it must not be below --min-length"),
+        (format!("topics {one} --min-documents 1 --max-share 1 --heldout 0.9"), 64, "sets every document aside, of 1"),
+        (format!("topics {empty}"), 65, "empty.txt"),
+        (format!("topics {blank}"), 65, "no document has a word in it"),
+        (format!("topics {rare}"), 65, "lower --min-documents or raise --max-share"),
+        (format!("topics {rare} --min-documents 1 --min-length 9"), 65, "lower --min-length"),
+        (format!("topics {counts} --vocab {vocabulary}"), 65, "line 1, column 7: term 7, but"),
+        (format!("topics {broken}"), 65, "line 1, column 7"),
+        (format!("topics {odd}"), 65, "or name the format with --format"),
+        ("topics nonesuch.ldac".to_owned(), 66, "cannot read `nonesuch.ldac`"),
+        (format!("topics {counts} --vocab nonesuch.txt"), 66, "nonesuch.txt"),
+        (format!("topics {rare} --stop-words nonesuch.stop"), 66, "nonesuch.stop"),
+        (format!("topics bible --out {blocked}"), 73, "something else has that name"),
+    ];
+    for (line, code, hint) in cases {
+        let output = run(&line);
+        assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(output.stdout.is_empty(), "{line}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
+    use std::process::Stdio;
+    let folder = Folder::new("topics-interrupt");
+    let out = folder.path("run");
+    let line = format!("topics bible --layers 6 --epochs 1000000 --out {}", out.display());
+    let child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{told}");
+    assert!(told.contains("stopped early, after epoch") && told.contains("of 1000000"), "{told}");
+    assert!(said.contains("Warning: the training was stopped after epoch") && said.contains("\ntopic "), "{said}");
+    let summary: Value =
+        serde_json::from_str(&std::fs::read_to_string(out.join("summary.json")).expect("a summary")).expect("JSON");
+    assert!(number(&summary["epochs"]) >= 1.0);
+}
+
+#[test]
+fn help_shows_examples() {
+    let said = printed("topics --help");
+    assert!(said.contains("Examples:") && said.contains("hyperprior topics bible"), "{said}");
+    for default in ["[default: 50]", "[default: hvm]", "[default: poisson]", "[default: gamma]", "[default: 0.1]"] {
+        assert!(said.contains(default), "{default} is not in\n{said}");
+    }
+}
