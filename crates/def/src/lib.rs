@@ -1,6 +1,7 @@
 //! Deep exponential families on text.
 //!
-//! [`corpus`] holds the counts: who reads them, how they are split, and one corpus that is always there.
+//! [`corpus`] holds the counts: who reads them, how they are split, and one corpus that is always there. [`Training`] fits the
+//! layers, [`heldout`] says how well hidden words are foretold, and [`topics`] tells the latents by their words.
 //!
 //! ```
 //! let bible = hyperprior_def::corpus::bible();
@@ -34,3 +35,10 @@ pub use shape::{Family, Layer, Shape};
 pub use topics::Topics;
 pub use train::{Epoch, Settings, Training};
 pub use weights::{Belief, Between, TermPrior, TermWeights};
+
+/// The book's samples, compiled and run as doctests.
+#[cfg(doctest)]
+mod samples {
+    #[doc = include_str!("../../../book/src/topics.md")]
+    mod topics {}
+}

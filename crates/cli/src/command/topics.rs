@@ -12,13 +12,13 @@ use std::str::FromStr;
 use std::time::Instant;
 
 /// Find the topics of a collection of text.
-///
-/// A deep exponential family is trained on word counts: each document has latent counts or switches, each of which adds words
-/// of its own, and layers above them say which of them go together.
 #[derive(Debug, Args)]
 #[command(after_help = "\
+Each document has latent counts (or switches); each latent is a topic, which adds words of its own. Layers above say which
+topics go together. Some documents are set aside, to see how well the words that are hidden in them are foretold.
+
 Examples:
-  hyperprior topics bible                               50 topics of the King James Bible, in a few seconds
+  hyperprior topics bible                               50 topics of the King James Bible
   hyperprior topics mail/ --layers 100                  a folder with a text file for each document
   hyperprior topics abstracts.txt --stop-words none     a document on each line
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run

@@ -115,12 +115,7 @@ fn duration(seconds: f64) -> String {
 
 /// Digits in groups of three.
 fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let groups: Vec<&str> = (0..digits.len())
-        .filter(|i| *i == 0 || (digits.len() - i) % 3 == 0)
-        .map(|i| &digits[i..(i + 1..digits.len()).find(|j| (digits.len() - j) % 3 == 0).unwrap_or(digits.len())])
-        .collect();
-    groups.join(",")
+    if number < 1000 { number.to_string() } else { format!("{},{:03}", grouped(number / 1000), number % 1000) }
 }
 
 #[cfg(test)]

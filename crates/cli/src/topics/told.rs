@@ -3,7 +3,7 @@
 use super::foretold::Foretold;
 use crate::output::summary::SCHEMA;
 use hyperprior_def::topics::{Theme, Word};
-use hyperprior_def::{Activity, Corpus, Topics, Training};
+use hyperprior_def::{Activity, Belief, Corpus, Topics, Training};
 use serde::Serialize;
 
 /// Beyond this share of all words the topics say too little.
@@ -83,15 +83,27 @@ fn words_of(words: &[Word]) -> Vec<&str> {
     words.iter().map(|word| word.word.as_str()).collect()
 }
 
-/// What is said of a background that explains too much.
-fn collapsed(share: f64, epochs: u32) -> Option<String> {
+/// What is said of a background that explains too much. More epochs only raise its share; points lower it.
+fn collapsed(share: f64, weights: Belief) -> Option<String> {
+    let said =
+        format!("the background explains {:.0} % of all words: the topics have collapsed onto it", 100.0 * share);
+    (share > BACKGROUND_MAX).then(|| said + advice(weights))
+}
+
+/// What is said of topics that foretell worse than a model without any.
+fn worse(perplexity: f64, unigram: f64, weights: Belief) -> Option<String> {
     let said = format!(
-        "the background explains {:.0} % of all words: the topics have collapsed onto it; try --weights point or more \
-         epochs (--epochs {})",
-        100.0 * share,
-        epochs.saturating_mul(2)
+        "the topics foretell hidden word types worse than the shares of all words do (perplexity {perplexity:.0} against \
+         {unigram:.0})"
     );
-    (share > BACKGROUND_MAX).then_some(said)
+    (perplexity > unigram).then(|| said + advice(weights))
+}
+
+fn advice(weights: Belief) -> &'static str {
+    match weights {
+        Belief::Point => "; look at their words before you use them",
+        _ => "; try --weights point",
+    }
 }
 
 impl Told<'_> {
@@ -112,7 +124,9 @@ impl Told<'_> {
         if self.is_stopped() {
             warnings.push(format!("the training was stopped after epoch {epoch} of {epochs}"));
         }
-        warnings.extend(collapsed(self.topics.background_share, epochs));
+        let weights = self.training.settings().weights;
+        warnings.extend(collapsed(self.topics.background_share, weights));
+        warnings.extend(self.foretold.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));
         warnings
     }
 
@@ -153,16 +167,15 @@ impl Told<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::collapsed;
+    use super::*;
 
     #[test]
-    fn a_background_that_takes_most_is_warned_of() {
-        assert_eq!(collapsed(0.5, 60), None);
-        let said = collapsed(0.814, 60).expect("a warning");
-        assert!(
-            said.starts_with("the background explains 81 % of all words: the topics have collapsed onto it"),
-            "{said}"
-        );
-        assert!(said.ends_with("try --weights point or more epochs (--epochs 120)"), "{said}");
+    fn topics_that_say_little_are_warned_of() {
+        assert_eq!(collapsed(0.5, Belief::Gamma), None);
+        let said = "the background explains 81 % of all words: the topics have collapsed onto it; try --weights point";
+        assert_eq!(collapsed(0.814, Belief::Gamma).as_deref(), Some(said));
+        assert!(!collapsed(0.814, Belief::Point).expect("a warning").contains("--weights"));
+        assert_eq!(worse(900.0, 1000.0, Belief::Gamma), None);
+        assert!(worse(1100.0, 1000.0, Belief::Gamma).expect("a warning").contains("(perplexity 1100 against 1000)"));
     }
 }
