@@ -102,9 +102,6 @@ impl Topics {
         let (train, test) = self.split(&corpus)?;
         // A folder that cannot be made is better known before the training than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
-        if let Some(run) = &run {
-            run.config(&self.config(&settings))?;
-        }
         let mut training = Training::new(&train, &settings)?;
         climb(&mut training, &train, &test, &stop, &mut watch)?;
         watch.say("documents set aside");
@@ -129,7 +126,7 @@ impl Topics {
             wall_seconds: began.elapsed().as_secs_f64(),
         };
         if let Some(run) = &run {
-            write(run, &told)?;
+            write(run, &self.config(&settings), &told)?;
         }
         self.print(&told, run.as_ref())?;
         if told.is_stopped() {

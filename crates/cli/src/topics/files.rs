@@ -25,8 +25,9 @@ pub struct Config {
     pub train: Settings,
 }
 
-/// Writes all of them but the configuration, which is there from the start. Columns stand in the order of the topics.
-pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
+/// Writes all of them. Columns stand in the order of the topics.
+pub fn write(run: &RunDirectory, config: &Config, told: &Told) -> Result<(), WriteError> {
+    run.config(config)?;
     let named = |column: &dyn Fn(&Topic) -> Vec<f32>| -> Vec<(String, Vec<f32>)> {
         told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
     };
