@@ -83,12 +83,16 @@ pub enum CliError {
         steps: u64,
     },
     /// A training was stopped by the person or the system; its results are there.
-    #[error("stopped early, after epoch {epoch} of {epochs}: what was printed is of the topics as they stood then")]
+    #[error(
+        "stopped early, after epoch {epoch} of {epochs}: what was printed is of the topics as they stood then{remedy}"
+    )]
     StoppedTraining {
         /// The epochs that were done.
         epoch: u32,
         /// Of how many.
         epochs: u32,
+        /// How to go on, where that is possible.
+        remedy: String,
     },
     /// A fault of the program.
     #[error("internal fault: {0}; please report it")]

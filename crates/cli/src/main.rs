@@ -54,6 +54,7 @@ enum Command {
     Check(command::check::Check),
     /// Find the topics of a collection of text
     Topics(command::topics::Topics),
+    Resume(command::resume::Resume),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper against exact answers
@@ -96,6 +97,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
         Command::Fit(fit) => fit.run(),
         Command::Check(check) => check.run(),
         Command::Topics(topics) => topics.run(),
+        Command::Resume(resume) => resume.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

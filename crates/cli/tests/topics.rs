@@ -114,7 +114,8 @@ fn a_run_leaves_its_files() {
     let trace = read("trace.csv");
     assert_eq!((trace.lines().next(), trace.lines().count()), (Some("epoch,elbo"), 5));
     let last = trace.lines().last().and_then(|line| line.strip_prefix("4,")).expect("the fourth epoch");
-    assert!((last.parse::<f64>().expect("a number") - number(&found["elbo"])).abs() < 1e-9, "{trace}");
+    // What was climbed in an epoch is of documents and weights on their way; the bound is of where they ended.
+    assert!((last.parse::<f64>().expect("a number") - number(&found["elbo"])).abs() < 0.2, "{trace} {found}");
     let config = read("config.toml");
     for line in ["corpus = \"bible\"", "heldout = 0.02", "seed = 3", "epochs = 4", "method = \"hvm\"", "width = 6"] {
         assert!(config.contains(line), "{line} is not in\n{config}");
@@ -200,7 +201,11 @@ fn what_is_wrong_is_said() {
         ("topics".to_owned(), 64, "<CORPUS>"),
         ("topics bible --layers 50,x".to_owned(), 64, "`x` is no width"),
         ("topics bible --layers 0".to_owned(), 64, "a layer has from 1 to 4096 latents"),
-        ("topics bible --method flow".to_owned(), 64, "use mean-field, hvm or low-rank:R with R from 1 to 16"),
+        (
+            "topics bible --method flows".to_owned(),
+            64,
+            "use mean-field, hvm, low-rank:R with R from 1 to 16, or flow:L,M",
+        ),
         ("topics bible --family gamma".to_owned(), 64, "use poisson or bernoulli"),
         ("topics bible --weights normal".to_owned(), 64, "use gamma, log-normal or point"),
         ("topics bible --draws 3".to_owned(), 64, "setting --draws = 3 is not possible: use 1, 2, 4 or 8 draws"),
@@ -261,4 +266,45 @@ fn help_shows_examples() {
     for default in ["[default: 50]", "[default: hvm]", "[default: poisson]", "[default: gamma]", "[default: 0.1]"] {
         assert!(said.contains(default), "{default} is not in\n{said}");
     }
+}
+
+/// Killed in the middle, a run goes on from its checkpoint to the numbers of a run that was left alone.
+#[cfg(unix)]
+#[test]
+fn a_run_that_was_stopped_goes_on_to_the_same_numbers() {
+    let folder = Folder::new("stopped");
+    let [whole, broken] = ["whole", "broken"].map(|name| folder.path(name).display().to_string());
+    let long = "topics bible --layers 20,5 --epochs 60 --heldout 0.02 --quiet --json --out";
+    let expected: Value = serde_json::from_str(&printed(&format!("{long} {whole}"))).expect("JSON");
+    let checkpoint = std::path::Path::new(&broken).join("checkpoint");
+    // Long enough for an epoch, too short for all of them: how long that is depends on the machine.
+    for milliseconds in [300, 600, 1200, 2400, 4800] {
+        let quiet = std::process::Stdio::null;
+        let mut child = command(&format!("{long} {broken}")).stdout(quiet()).stderr(quiet()).spawn().expect("a run");
+        std::thread::sleep(std::time::Duration::from_millis(milliseconds));
+        let signal = std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+        assert!(signal.expect("a signal").success());
+        assert_eq!(child.wait().expect("an end").code(), Some(75));
+        if checkpoint.exists() {
+            break;
+        }
+    }
+    let saved = std::fs::read(&checkpoint).expect("a checkpoint");
+    // Damaged, it is refused, and nothing is lost.
+    let mut damaged = saved.clone();
+    damaged[saved.len() / 2] ^= 1;
+    std::fs::write(&checkpoint, &damaged).expect("a damaged one");
+    let refused = run(&format!("resume {broken} --quiet"));
+    assert_eq!(refused.status.code(), Some(65));
+    assert!(text(&refused.stderr).contains("its checksum does not agree"), "{}", text(&refused.stderr));
+    std::fs::write(&checkpoint, &saved).expect("the good one");
+    let mut found: Value = serde_json::from_str(&printed(&format!("resume {broken} --quiet --json"))).expect("JSON");
+    found["wall_seconds"] = expected["wall_seconds"].clone();
+    assert_eq!(found, expected);
+    assert!(!checkpoint.exists());
+    let trace = |run: &str| std::fs::read_to_string(format!("{run}/trace.csv")).expect("a trace");
+    assert_eq!(trace(&whole), trace(&broken));
+    // There is nothing left to go on with, and a folder without a run has nothing at all.
+    assert_eq!(run(&format!("resume {broken} --quiet")).status.code(), Some(66));
+    assert_eq!(run("resume no-such-folder").status.code(), Some(66));
 }

@@ -27,6 +27,8 @@ struct Head {
     step: u64,
     sharpness: f32,
     adam: Vec<[u32; 2]>,
+    /// The bits of what was climbed.
+    history: Vec<u64>,
     corpus: u32,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Training<'a> {
             step: self.step,
             sharpness: self.terms.sharpness(),
             adam: self.between.iter().map(|between| between.adam().each_ref().map(Adam::number)).collect(),
+            history: self.history.iter().map(|x| x.to_bits()).collect(),
             corpus: self.corpus.fingerprint(),
         };
         let head = serde_json::to_vec(&head)?;
@@ -147,6 +150,7 @@ impl<'a> Training<'a> {
         }
         training.epoch = head.epoch;
         training.step = head.step;
+        training.history = head.history.into_iter().map(f64::from_bits).collect();
         for (between, numbers) in training.between.iter_mut().zip(&head.adam) {
             between.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));
         }

@@ -131,6 +131,8 @@ pub struct Training<'a> {
     /// The documents' own parameters, and the moments of their gradients.
     pub(crate) local: [Vec<Lanes>; 3],
     pub(crate) epoch: u32,
+    /// What was climbed, epoch by epoch.
+    pub(crate) history: Vec<f64>,
     pub(crate) step: u64,
     /// −Σ ln x! of each document.
     constants: Vec<f64>,
@@ -197,6 +199,7 @@ impl<'a> Training<'a> {
             between,
             local,
             epoch: 0,
+            history: Vec::new(),
             step: 0,
             constants: (0..corpus.documents_len()).map(constant).collect(),
             visits: vec![visit; visits_len],
@@ -224,9 +227,20 @@ impl<'a> Training<'a> {
         &self.settings
     }
 
+    /// [`Epoch::objective`] of the epochs that were done.
+    pub fn history(&self) -> &[f64] {
+        &self.history
+    }
+
     /// Epochs done.
     pub fn epoch(&self) -> u32 {
         self.epoch
+    }
+
+    /// The share of all counts that the background explains.
+    pub fn background_share(&self) -> f64 {
+        let documents = self.corpus.documents_len() as f64;
+        documents * self.terms.background_sum() / self.corpus.tokens_len() as f64
     }
 
     /// What the weights' beliefs and the background add to the bound.
@@ -277,7 +291,9 @@ impl<'a> Training<'a> {
             elbo += self.run_batch(&order[range]);
         }
         self.epoch += 1;
-        Epoch { number: self.epoch, objective: elbo + self.of_weights() }
+        let objective = elbo + self.of_weights();
+        self.history.push(objective);
+        Epoch { number: self.epoch, objective }
     }
 
     /// One minibatch: the documents' bounds.

@@ -7,4 +7,5 @@ pub mod fit;
 mod input;
 mod output;
 pub mod reproduce;
+pub mod resume;
 pub mod topics;

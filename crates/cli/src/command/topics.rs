@@ -1,15 +1,11 @@
 //! `hyperprior topics`: from a collection of text to its topics.
 
 use crate::error::CliError;
-use crate::output::RunDirectory;
-use crate::progress::StopFlag;
-use crate::topics::{Config, Foretold, Glance, Input, Layers, Told, Watch, report, write};
+use crate::topics::{Config, Input, Job, Layers};
 use clap::Args;
-use hyperprior_def::{Activity, Belief, Corpus, Error, Family, Method, Settings, Training};
-use std::io::Write;
+use hyperprior_def::{Belief, Error, Family, Method, Settings};
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Instant;
 
 /// Find the topics of a collection of text.
 #[derive(Debug, Args)]
@@ -33,7 +29,8 @@ pub struct Topics {
     /// How many latents each layer has, separated by commas, the layer next to the words first
     #[arg(long, default_value_t = Layers(vec![50]), value_name = "WIDTHS")]
     layers: Layers,
-    /// The approximation of a document's latents: mean-field, hvm, or low-rank:R with a Gaussian of rank R
+    /// The approximation of a document's latents: mean-field, hvm, low-rank:R with a Gaussian of rank R, or flow:L,M with planar
+    /// flows
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
     /// What is believed of a weight: a gamma law, a log-normal one, or a point: gamma, log-normal, point
@@ -57,8 +54,8 @@ pub struct Topics {
     /// How many words a topic is told by
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     words: u16,
-    /// Where config.toml, summary.json, topics.json, activations.csv, weights.parquet and trace.csv go; nowhere, where it is not
-    /// given
+    /// Where config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv and the checkpoint that
+    /// `hyperprior resume` goes on from go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print summary.json on standard output, and nothing else there
@@ -84,130 +81,32 @@ fn heldout(text: &str) -> Result<f64, String> {
     }
 }
 
-/// How often the perplexity is looked at on the way.
-const GLANCES: u32 = 5;
-
 impl Topics {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
-        let began = Instant::now();
-        let settings = self.settings();
-        settings.check()?;
-        let stop = StopFlag::on_signals_once_kept();
-        let mut watch = Watch::new(settings.epochs, self.quiet);
-        let (corpus, notes) = self.input.read()?;
-        if !self.quiet {
-            notes.iter().for_each(|note| watch.note(note));
-        }
-        let (train, test) = self.split(&corpus)?;
-        // A folder that cannot be made is better known before the training than after it.
-        let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
-        let mut training = Training::new(&train, &settings)?;
-        climb(&mut training, &train, &test, &stop, &mut watch)?;
-        watch.say("documents set aside");
-        let is_stopped = training.epoch() < settings.epochs;
-        let foretold = match test.documents_len() {
-            0 => None,
-            _ => Foretold::new(&training, &train, &test, is_stopped)?,
-        };
-        watch.say("topics");
-        let activity = Activity::new(&training, &train);
-        let topics = hyperprior_def::Topics::new(&training, &train, &activity, self.words.into());
-        watch.finish();
-        let told = Told {
-            name: self.input.name(),
-            corpus: &corpus,
-            train: &train,
-            training: &training,
-            activity,
-            topics,
-            foretold,
-            trace: &watch.trace,
-            wall_seconds: began.elapsed().as_secs_f64(),
-        };
-        if let Some(run) = &run {
-            write(run, &self.config(&settings), &told)?;
-        }
-        self.print(&told, run.as_ref())?;
-        if told.is_stopped() {
-            return Err(CliError::StoppedTraining { epoch: training.epoch(), epochs: settings.epochs });
-        }
-        Ok(())
+        let config = self.config();
+        config.train.check()?;
+        let job = Job { name: self.input.name(), config, out: self.out, json: self.json, quiet: self.quiet };
+        job.run(|| self.input.read(), false)
     }
 
-    /// The documents to train on, and those set aside.
-    fn split(&self, corpus: &Corpus) -> Result<(Corpus, Corpus), CliError> {
-        let (train, test) = corpus.split(self.heldout, self.seed)?;
-        if train.is_empty() {
-            return Err(CliError::Usage(format!(
-                "--heldout {} sets every document aside, of {} that there are; use a smaller share",
-                self.heldout,
-                corpus.documents_len()
-            )));
-        }
-        Ok((corpus.subset(&train), corpus.subset(&test)))
-    }
-
-    fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
-        let mut out = std::io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &told.summary())?;
-            writeln!(out)?;
-        } else {
-            write!(out, "{}", report(told))?;
-            if let Some(run) = run {
-                writeln!(out, "\nThe topics, the weights and what repeats the run are in {}", run.path().display())?;
-            }
-        }
-        Ok(out.flush()?)
-    }
-
-    fn settings(&self) -> Settings {
-        Settings {
-            layers: self.layers.of(self.family),
-            method: self.method,
-            weights: self.weights,
-            seed: self.seed,
-            epochs: self.epochs,
-            batch: self.batch,
-            draws: self.draws,
-            ..Settings::default()
-        }
-    }
-
-    fn config(&self, settings: &Settings) -> Config {
+    fn config(&self) -> Config {
         Config {
-            version: env!("CARGO_PKG_VERSION"),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
             corpus: self.input.corpus.clone(),
             heldout: self.heldout,
             words: self.words.into(),
             read: (!self.input.is_built_in()).then(|| self.input.settings()),
-            train: settings.clone(),
+            train: Settings {
+                layers: self.layers.of(self.family),
+                method: self.method,
+                weights: self.weights,
+                seed: self.seed,
+                epochs: self.epochs,
+                batch: self.batch,
+                draws: self.draws,
+                ..Settings::default()
+            },
         }
     }
-}
-
-/// Epoch after epoch, until the last or until someone asks to stop.
-fn climb(
-    training: &mut Training,
-    train: &Corpus,
-    test: &Corpus,
-    stop: &StopFlag,
-    watch: &mut Watch,
-) -> Result<(), CliError> {
-    let (epochs, words) = (training.settings().epochs, train.tokens_len() as f64);
-    let glance = (watch.is_seen() && test.documents_len() > 0).then(|| Glance::new(training, train, test));
-    watch.begin();
-    while training.epoch() < epochs && !stop.is_raised() {
-        let began = Instant::now();
-        let epoch = training.run_epoch();
-        // From here on there are topics that are worth keeping.
-        stop.keep();
-        watch.epoch(&epoch, words, began);
-        let is_fifth = epoch.number.is_multiple_of(epochs.div_ceil(GLANCES)) && epoch.number < epochs;
-        if let Some(glance) = glance.as_ref().filter(|_| is_fifth) {
-            watch.glance(glance.perplexity(training)?);
-        }
-    }
-    Ok(())
 }

@@ -20,6 +20,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
+/// The file that a run which was broken off goes on from.
+pub const CHECKPOINT: &str = "checkpoint";
+
 /// The folder that a run's files go to. Every method writes its file anew and returns its path.
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
@@ -88,6 +91,16 @@ impl RunDirectory {
     pub fn config(&self, settings: &impl Serialize) -> Result<PathBuf, WriteError> {
         let text = toml::to_string_pretty(settings).map_err(|e| self.unfit("config.toml", &e))?;
         self.write("config.toml", |file| file.write_all(text.as_bytes()))
+    }
+
+    /// `checkpoint`, filled by `save`.
+    pub fn checkpoint(&self, save: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<PathBuf, WriteError> {
+        self.write(CHECKPOINT, save)
+    }
+
+    /// Takes `checkpoint` away, where there is one: a run that has ended has nothing to go on from.
+    pub fn finished(&self) {
+        let _ = std::fs::remove_file(self.path.join(CHECKPOINT));
     }
 
     fn write(

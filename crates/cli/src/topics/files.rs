@@ -1,18 +1,20 @@
 //! The files of a run.
 
 use super::told::Told;
+use crate::error::CliError;
 use crate::output::{Columns, RunDirectory, WriteError};
 use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
 use hyperprior_def::topics::Topic;
-use serde::Serialize;
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
 
 /// Everything that is needed to repeat a run.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// Of this program.
-    pub version: &'static str,
+    pub version: String,
     /// The file or folder, or `bible`.
     pub corpus: PathBuf,
     /// The share of documents that were set aside.
@@ -25,9 +27,20 @@ pub struct Config {
     pub train: Settings,
 }
 
+impl Config {
+    /// Of a run that was begun before.
+    pub fn read(folder: &Path) -> Result<Self, CliError> {
+        let path = folder.join("config.toml");
+        let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
+        toml::from_str(&text).map_err(|error| {
+            let said = error.message();
+            CliError::Usage(format!("{}: this is not the configuration of a run of topics: {said}", path.display()))
+        })
+    }
+}
+
 /// Writes all of them. Columns stand in the order of the topics.
-pub fn write(run: &RunDirectory, config: &Config, told: &Told) -> Result<(), WriteError> {
-    run.config(config)?;
+pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     let named = |column: &dyn Fn(&Topic) -> Vec<f32>| -> Vec<(String, Vec<f32>)> {
         told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
     };
@@ -40,7 +53,7 @@ pub fn write(run: &RunDirectory, config: &Config, told: &Told) -> Result<(), Wri
     let weights = named(&|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
     let rows = told.train.vocabulary();
     run.columns_parquet("weights.parquet", &Columns { key: "term", rows, columns: &weights })?;
-    run.trace("epoch", told.trace)?;
+    run.trace("epoch", &told.trace)?;
     run.json("topics.json", &told.topics)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&told.summary())?;

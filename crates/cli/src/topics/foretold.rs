@@ -22,7 +22,7 @@ impl Foretold {
     pub fn new(training: &Training, train: &Corpus, test: &Corpus, in_haste: bool) -> Result<Option<Self>, CliError> {
         let few = (in_haste && test.documents_len() > HASTY).then(|| first(test, HASTY));
         let test = few.as_ref().unwrap_or(test);
-        let predictor = Predictor::new(training, FitSettings::default());
+        let predictor = Predictor::new(training, FitSettings::default())?;
         let measure = |hide| -> Result<(Heldout, f64), CliError> {
             Ok((predictor.heldout(test, hide)?, unigram(train, test, hide, training.settings().seed)?))
         };
@@ -51,7 +51,7 @@ impl Glance {
 
     /// About the perplexity of hidden word types.
     pub fn perplexity(&self, training: &Training) -> Result<f64, CliError> {
-        Ok(Predictor::new(training, QUICK).heldout(&self.corpus, Hide::Types)?.perplexity)
+        Ok(Predictor::new(training, QUICK)?.heldout(&self.corpus, Hide::Types)?.perplexity)
     }
 }
 

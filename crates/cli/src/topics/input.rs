@@ -83,15 +83,7 @@ impl Input {
     /// What the corpus is called: its file's or folder's name without what says how it is written; its folder's where the file's
     /// says nothing.
     pub fn name(&self) -> String {
-        let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let whole = name(&self.corpus).unwrap_or_else(|| self.corpus.display().to_string());
-        // UCI's own files are called docword.NAME.txt.
-        let told = whole.strip_prefix("docword.").unwrap_or(&whole);
-        let own = told.split('.').find(|part| !part.is_empty()).unwrap_or(told).to_owned();
-        match self.corpus.parent().and_then(name) {
-            Some(folder) if ["docs", "corpus"].contains(&own.as_str()) => folder,
-            _ => own,
-        }
+        name_of(&self.corpus)
     }
 
     /// How it is read.
@@ -162,6 +154,27 @@ impl Input {
     /// Whether it is the Bible.
     pub fn is_built_in(&self) -> bool {
         self.corpus == Path::new(BIBLE)
+    }
+}
+
+/// What a corpus is called.
+pub fn name_of(path: &Path) -> String {
+    let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let whole = name(path).unwrap_or_else(|| path.display().to_string());
+    // UCI's own files are called docword.NAME.txt.
+    let told = whole.strip_prefix("docword.").unwrap_or(&whole);
+    let own = told.split('.').find(|part| !part.is_empty()).unwrap_or(told).to_owned();
+    match path.parent().and_then(name) {
+        Some(folder) if ["docs", "corpus"].contains(&own.as_str()) => folder,
+        _ => own,
+    }
+}
+
+/// Reads a corpus as it was read before; without settings it is the Bible.
+pub fn read_again(path: &Path, settings: Option<&ReadSettings>) -> Result<(Corpus, Vec<String>), CliError> {
+    match settings {
+        None => Ok((corpus::bible(), Vec::new())),
+        Some(settings) => Ok((corpus::read(path, settings)?.0, Vec::new())),
     }
 }
 

@@ -3,6 +3,7 @@
 mod files;
 mod foretold;
 mod input;
+mod job;
 mod layers;
 mod report;
 mod told;
@@ -10,7 +11,8 @@ mod watch;
 
 pub use files::{Config, write};
 pub use foretold::{Foretold, Glance};
-pub use input::{Input, in_options};
+pub use input::{Input, in_options, name_of, read_again};
+pub use job::Job;
 pub use layers::Layers;
 pub use report::report;
 pub use told::Told;

@@ -49,8 +49,7 @@ fn facts(told: &Told) -> Vec<(&'static str, String)> {
         ("method", format!("{}, {} weights", settings.method, settings.weights)),
         ("epochs", format!("{}{epochs}", told.training.epoch())),
         ("time", duration(told.wall_seconds)),
-        ("bound", told.elbo().map_or_else(|| "–".to_owned(), |elbo| format!("{elbo:.4} per word"))),
-        ("background", format!("{} of all words", percent(told.topics.background_share))),
+        ("bound", format!("{:.4} per word", told.elbo)),
     ]
 }
 

@@ -53,7 +53,7 @@ impl Watch {
     pub fn epoch(&mut self, epoch: &Epoch, words: f64, began: Instant) {
         self.words += words;
         self.spent += began.elapsed();
-        self.trace.push((epoch.number.into(), epoch.elbo / words));
+        self.trace.push((epoch.number.into(), epoch.objective / words));
         self.bar.set_position(epoch.number.into());
         self.show();
     }

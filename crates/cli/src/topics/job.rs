@@ -1,0 +1,167 @@
+//! A run: from a corpus to what is told of its topics, from the beginning or from a checkpoint.
+
+use super::{Config, Foretold, Glance, Told, Watch, report, write};
+use crate::error::CliError;
+use crate::output::{CHECKPOINT, RunDirectory};
+use crate::progress::StopFlag;
+use hyperprior_def::{Activity, Corpus, Topics, Training};
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// How often the perplexity is looked at on the way.
+const GLANCES: u32 = 5;
+/// How long work may be lost when a run is killed.
+const SAVED_EVERY: Duration = Duration::from_secs(20);
+
+/// What is to be done.
+pub struct Job {
+    /// The corpus's name.
+    pub name: String,
+    /// How it is done.
+    pub config: Config,
+    /// Where the files go.
+    pub out: Option<PathBuf>,
+    /// Whether `summary.json` is printed.
+    pub json: bool,
+    /// Whether nothing else is.
+    pub quiet: bool,
+}
+
+impl Job {
+    /// Does it, or what is left of it.
+    pub fn run(
+        self,
+        read: impl FnOnce() -> Result<(Corpus, Vec<String>), CliError>,
+        is_resumed: bool,
+    ) -> Result<(), CliError> {
+        let began = Instant::now();
+        let stop = StopFlag::on_signals_once_kept();
+        let mut watch = Watch::new(self.config.train.epochs, self.quiet);
+        let (corpus, notes) = read()?;
+        if !self.quiet {
+            notes.iter().for_each(|note| watch.note(note));
+        }
+        let (train, test) = self.split(&corpus)?;
+        // A folder that cannot be made is better known before the training than after it.
+        let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
+        let mut training = match &run {
+            Some(run) if is_resumed => {
+                let path = run.path().join(CHECKPOINT);
+                let file = File::open(&path).map_err(|reason| CliError::Read { path, reason })?;
+                Training::load(&train, BufReader::new(file))?
+            }
+            _ => Training::new(&train, &self.config.train)?,
+        };
+        if let Some(run) = &run {
+            run.config(&self.config)?;
+        }
+        climb(&mut training, (&train, &test), run.as_ref(), &stop, &mut watch)?;
+        watch.say("documents set aside");
+        let epochs = self.config.train.epochs;
+        let is_stopped = training.epoch() < epochs;
+        let foretold = match test.documents_len() {
+            0 => None,
+            _ => Foretold::new(&training, &train, &test, is_stopped)?,
+        };
+        watch.say("topics");
+        let activity = Activity::new(&training, &train);
+        let topics = Topics::new(&training, &train, &activity, self.config.words);
+        let words = train.tokens_len() as f64;
+        let elbo = training.bound(1) / words;
+        watch.finish();
+        let history = training.history().iter().enumerate();
+        let told = Told {
+            name: self.name.clone(),
+            corpus: &corpus,
+            train: &train,
+            training: &training,
+            activity,
+            topics,
+            foretold,
+            elbo,
+            trace: history.map(|(e, objective)| (e as u64 + 1, objective / words)).collect(),
+            wall_seconds: began.elapsed().as_secs_f64(),
+        };
+        if let Some(run) = &run {
+            write(run, &told)?;
+        }
+        self.print(&told, run.as_ref())?;
+        if is_stopped {
+            return Err(CliError::StoppedTraining {
+                epoch: training.epoch(),
+                epochs,
+                remedy: run
+                    .map_or_else(String::new, |run| format!("; `hyperprior resume {}` goes on", run.path().display())),
+            });
+        }
+        if let Some(run) = &run {
+            run.finished();
+        }
+        Ok(())
+    }
+
+    /// The documents to train on, and those set aside.
+    fn split(&self, corpus: &Corpus) -> Result<(Corpus, Corpus), CliError> {
+        let (train, test) = corpus.split(self.config.heldout, self.config.train.seed)?;
+        if train.is_empty() {
+            return Err(CliError::Usage(format!(
+                "--heldout {} sets every document aside, of {} that there are; use a smaller share",
+                self.config.heldout,
+                corpus.documents_len()
+            )));
+        }
+        Ok((corpus.subset(&train), corpus.subset(&test)))
+    }
+
+    fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &told.summary())?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", report(told))?;
+            if let Some(run) = run {
+                writeln!(out, "\nThe topics, the weights and what repeats the run are in {}", run.path().display())?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Epoch after epoch, until the last or until someone asks to stop; saved now and then, and when it is stopped.
+fn climb(
+    training: &mut Training,
+    (train, test): (&Corpus, &Corpus),
+    run: Option<&RunDirectory>,
+    stop: &StopFlag,
+    watch: &mut Watch,
+) -> Result<(), CliError> {
+    let (epochs, words) = (training.settings().epochs, train.tokens_len() as f64);
+    let glance = (watch.is_seen() && test.documents_len() > 0).then(|| Glance::new(training, train, test));
+    watch.begin();
+    let mut saved = Instant::now();
+    if training.epoch() > 0 {
+        stop.keep();
+    }
+    while training.epoch() < epochs && !stop.is_raised() {
+        let began = Instant::now();
+        let epoch = training.run_epoch();
+        // From here on there are topics that are worth keeping.
+        stop.keep();
+        watch.epoch(&epoch, words, began);
+        let is_fifth = epoch.number.is_multiple_of(epochs.div_ceil(GLANCES)) && epoch.number < epochs;
+        if let Some(glance) = glance.as_ref().filter(|_| is_fifth) {
+            watch.glance(glance.perplexity(training)?);
+        }
+        if let Some(run) = run
+            && epoch.number < epochs
+            && (saved.elapsed() > SAVED_EVERY || stop.is_raised())
+        {
+            run.checkpoint(|file| training.save(file))?;
+            saved = Instant::now();
+        }
+    }
+    Ok(())
+}
