@@ -89,7 +89,7 @@ impl Hide {
 const ROUNDS: usize = 8;
 const STEP: u64 = u64::MAX - 3;
 /// Times eight draws that a bound is taken over.
-const BOUND_ROUNDS: usize = 8;
+const BOUND_ROUNDS: usize = 64;
 /// The share of a document that is seen.
 const SEEN: f64 = 0.5;
 
@@ -140,6 +140,12 @@ impl<'a> Predictor<'a> {
         })
     }
 
+    /// With another variational model of a document than the training's.
+    #[must_use]
+    pub fn with_method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
     /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
     fn fit(&self, seen: &Document, hidden: &Document, hide: Hide, index: u64) -> (Vec<Lanes>, f64) {
         let shape = self.shape;
@@ -187,6 +193,9 @@ impl<'a> Predictor<'a> {
             let size = |i| self.settings.size * adam::falling(done) * method.slow(shape, i);
             adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, size);
         }
+        let apart = stream(self.seed, STEP, index, 3);
+        estimator.put(self.method, shape);
+        estimator.weigh_dependence(self.method, shape, &words, &weights, &links, &mut at, &apart);
         let sum: f64 = (0..BOUND_ROUNDS)
             .map(|_| f64::from(estimator.step(shape, &words, &weights, &links, &at, DRAWS, &mut rng)))
             .sum();

@@ -18,6 +18,27 @@ pub enum Family {
     Bernoulli,
 }
 
+impl Family {
+    /// The parameter at which a latent has about this mean, where one of its kind can.
+    pub(crate) fn parameter(self, mean: f32) -> f32 {
+        match self {
+            Self::Poisson => mean.exp_m1().ln(),
+            Self::Bernoulli => {
+                let p = self.possible(mean);
+                (p / (1.0 - p)).ln()
+            }
+        }
+    }
+
+    /// A mean to start from that a latent of this kind can have.
+    pub(crate) fn possible(self, mean: f32) -> f32 {
+        match self {
+            Self::Poisson => mean,
+            Self::Bernoulli => mean.clamp(0.05, 0.5),
+        }
+    }
+}
+
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {

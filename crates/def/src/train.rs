@@ -163,6 +163,7 @@ const WEIGHTS: u64 = u64::MAX;
 const ORDER: u64 = u64::MAX - 1;
 const START: u64 = u64::MAX - 2;
 const BOUND: u64 = u64::MAX - 4;
+const WEIGH: u64 = u64::MAX - 5;
 
 impl<'a> Training<'a> {
     /// A model before its first epoch.
@@ -291,9 +292,27 @@ impl<'a> Training<'a> {
             elbo += self.run_batch(&order[range]);
         }
         self.epoch += 1;
+        if self.epoch == self.settings.epochs {
+            self.weigh_dependence();
+        }
         let objective = elbo + self.of_weights();
         self.history.push(objective);
         Epoch { number: self.epoch, objective }
+    }
+
+    /// Leaves each document as much of its dependence as its bound is the better for.
+    fn weigh_dependence(&mut self) {
+        let between = self.settled();
+        let links: Vec<Link> = between.iter().map(Between::link).collect();
+        let (shape, settings, corpus, seen) = (&self.shape, &self.settings, self.corpus, self.terms.seen());
+        let parameters_len = settings.method.parameters_len(shape);
+        self.local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
+            let (terms, counts) = corpus.document(d);
+            let words = Words { terms, counts };
+            let mut estimator = Estimator::new(shape, settings.method);
+            let rng = stream(settings.seed, WEIGH, d as u64, 0);
+            estimator.weigh_dependence(settings.method, shape, &words, &seen, &links, own, &rng);
+        });
     }
 
     /// One minibatch: the documents' bounds.
@@ -494,10 +513,7 @@ fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights 
     let total: f32 = all.iter().sum();
     all.iter_mut().for_each(|x| *x /= total);
     let length = corpus.tokens_len() as f32 / documents as f32;
-    let active = match settings.layers[0].family {
-        Family::Poisson => settings.activity,
-        Family::Bernoulli => settings.activity.clamp(0.05, 0.5),
-    };
+    let active = settings.layers[0].family.possible(settings.activity);
     let size = length / (width as f32 * active);
     let mut own = vec![0.0_f32; terms * width];
     for k in 0..width {

@@ -353,8 +353,11 @@ impl Between {
                     for (lanes, mask) in lanes.iter_mut().zip(&mask) {
                         for (x, mask) in lanes.0.iter_mut().zip(mask.0) {
                             let normal: f32 = StandardNormal.sample(rng);
-                            let at =
-                                if row < parents_len { SPREAD * normal } else { start(layers[l].family, prior_mean) };
+                            let at = if row < parents_len {
+                                SPREAD * normal
+                            } else {
+                                layers[l].family.parameter(prior_mean)
+                            };
                             *x = at * mask;
                         }
                     }
@@ -480,14 +483,3 @@ impl Between {
 /// How far apart weights between layers start, and how sure of themselves.
 const SPREAD: f32 = 0.3;
 const SD: f32 = 0.1;
-
-/// The intercept at which a layer has the given mean.
-fn start(family: Family, mean: f32) -> f32 {
-    match family {
-        Family::Poisson => mean.exp_m1().ln(),
-        Family::Bernoulli => {
-            let p = mean.clamp(0.05, 0.5);
-            (p / (1.0 - p)).ln()
-        }
-    }
-}

@@ -7,7 +7,7 @@ mod flow;
 mod low_rank;
 
 use crate::error::{Error, Result};
-use crate::shape::{Family, Shape};
+use crate::shape::Shape;
 use flow::Flow;
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
@@ -113,9 +113,14 @@ impl Method {
         if done < ALONE { Self::MeanField } else { self }
     }
 
-    /// How many draws a step takes where so many are asked for: at least a pair.
+    /// How many draws a step takes where so many are asked for: those of a pair share the random numbers of their latents.
     pub(crate) fn draws(self, wanted: usize) -> usize {
-        if self.rank() > 0 { wanted.max(2) } else { wanted }
+        if self.rank() > 0 { (2 * wanted).min(DRAWS) } else { wanted }
+    }
+
+    /// Whether less dependence than was fitted can be had by scaling parameters, and which those are.
+    pub(crate) fn dependence(self, shape: &Shape) -> Option<std::ops::RangeFrom<usize>> {
+        (self.rank() > 0).then(|| shape.tiles_len()..)
     }
 
     /// How much smaller the steps of a parameter are than others'.
@@ -129,13 +134,7 @@ impl Method {
         let n = shape.tiles_len();
         let mask = shape.mask();
         for (l, layer) in shape.layers().iter().enumerate() {
-            let at = match layer.family {
-                Family::Poisson => mean.exp_m1().ln(),
-                Family::Bernoulli => {
-                    let p = mean.clamp(0.05, 0.5);
-                    (p / (1.0 - p)).ln()
-                }
-            };
+            let at = layer.family.parameter(mean);
             for j in shape.tiles(l) {
                 for lane in 0..LANES {
                     let mut normal = |size: f32| {
@@ -156,7 +155,7 @@ impl Method {
 }
 
 /// The share of the steps that mean-field takes alone.
-const ALONE: f32 = 0.25;
+const ALONE: f32 = 0.5;
 /// How far λ spreads at the start: enough for the directions to differ.
 const SPREAD: f32 = 0.02;
 /// How much smaller the steps of U are than those of μ. Near mean-field its gradient is nearly all noise, which Adam would turn
