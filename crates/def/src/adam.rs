@@ -15,24 +15,30 @@ pub(crate) fn falling(done: f32) -> f32 {
 /// The least share.
 const LEAST: f32 = 0.02;
 
-/// One step up a gradient, given the moments of those before it, its number, from 1, and its size for each vector.
+/// One step up a gradient, given the moments of those before it and its number, from 1. `unit` says for each vector whose second
+/// moments it is measured by, its own or those of one before it, and how large its steps are in those units.
 pub(crate) fn ascend(
     at: &mut [Lanes],
     gradient: &[Lanes],
     first: &mut [Lanes],
     second: &mut [Lanes],
     number: u32,
-    size: impl Fn(usize) -> f32,
+    unit: impl Fn(usize) -> (usize, f32),
 ) {
     let number = number.min(10_000) as i32;
     let (one, two) = (1.0 / (1.0 - FIRST.powi(number)), 1.0 / (1.0 - SECOND.powi(number)));
-    for (i, (((at, g), m), v)) in at.iter_mut().zip(gradient).zip(first).zip(second).enumerate() {
-        let size = size(i);
+    for i in 0..at.len() {
+        let (own, size) = unit(i);
         for lane in 0..LANES {
-            let g = if g.0[lane].is_finite() { g.0[lane] } else { 0.0 };
-            m.0[lane] += (1.0 - FIRST) * (g - m.0[lane]);
-            v.0[lane] += (1.0 - SECOND) * (g * g - v.0[lane]);
-            at.0[lane] += size * (m.0[lane] * one) / ((v.0[lane] * two).sqrt() + TINY);
+            let g = gradient[i].0[lane];
+            let g = if g.is_finite() { g } else { 0.0 };
+            let m = &mut first[i].0[lane];
+            *m += (1.0 - FIRST) * (g - *m);
+            if own == i {
+                let v = &mut second[i].0[lane];
+                *v += (1.0 - SECOND) * (g * g - *v);
+            }
+            at[i].0[lane] += size * (*m * one) / ((second[own].0[lane] * two).sqrt() + TINY);
         }
     }
 }
@@ -68,6 +74,6 @@ impl Adam {
 
     pub(crate) fn ascend(&mut self, at: &mut [Lanes], gradient: &[Lanes], size: f32) {
         self.number += 1;
-        ascend(at, gradient, &mut self.first, &mut self.second, self.number, |_| size);
+        ascend(at, gradient, &mut self.first, &mut self.second, self.number, |i| (i, size));
     }
 }

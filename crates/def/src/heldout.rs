@@ -190,8 +190,11 @@ impl<'a> Predictor<'a> {
             estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
             estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
-            let size = |i| self.settings.size * adam::falling(done) * method.slow(shape, i);
-            adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, size);
+            let unit = |i| {
+                let (own, size) = method.unit(shape, i);
+                (own, self.settings.size * adam::falling(done) * size)
+            };
+            adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, unit);
         }
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);

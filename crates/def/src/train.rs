@@ -363,8 +363,11 @@ impl<'a> Training<'a> {
                     let mut value = 0.0;
                     for local_step in 0..settings.local_steps {
                         value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                        let size = |i| settings.local_size * falling * settings.method.slow(shape, i);
-                        adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, size);
+                        let unit = |i| {
+                            let (own, size) = method.unit(shape, i);
+                            (own, settings.local_size * falling * size)
+                        };
+                        adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, unit);
                     }
                     visit.value += f64::from(value) + constants[*d];
                     visit.keep(shape, i, draws);

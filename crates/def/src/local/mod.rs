@@ -123,29 +123,33 @@ impl Method {
         (self.rank() > 0).then(|| shape.tiles_len()..)
     }
 
-    /// How much smaller the steps of a parameter are than others'.
-    pub(crate) fn slow(self, shape: &Shape, parameter: usize) -> f32 {
-        let is_mean = parameter < shape.tiles_len() || matches!(self, Self::Flow(..));
-        if is_mean { 1.0 } else { SLOW }
+    /// Whose gradients a parameter's steps are measured by, and how large they are in those units. Near mean-field the gradient along
+    /// U is small and nearly all noise; measured by itself it would move as far as any other.
+    pub(crate) fn unit(self, shape: &Shape, parameter: usize) -> (usize, f32) {
+        let n = shape.tiles_len();
+        if parameter < n || matches!(self, Self::Flow(..)) { (parameter, 1.0) } else { (parameter % n, STEP) }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
     pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
         let n = shape.tiles_len();
         let mask = shape.mask();
+        let mut normal = |size: f32, j: usize, lane: usize| {
+            let normal: f32 = StandardNormal.sample(rng);
+            size * normal * mask[j].0[lane]
+        };
+        // μ first, so that all methods start from the same.
         for (l, layer) in shape.layers().iter().enumerate() {
             let at = layer.family.parameter(mean);
             for j in shape.tiles(l) {
                 for lane in 0..LANES {
-                    let mut normal = |size: f32| {
-                        let normal: f32 = StandardNormal.sample(rng);
-                        size * normal * mask[j].0[lane]
-                    };
-                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1);
-                    for r in 1..=self.rank() {
-                        out[r * n + j].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt());
-                    }
+                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1, j, lane);
                 }
+            }
+        }
+        for i in n..(1 + self.rank()) * n {
+            for lane in 0..LANES {
+                out[i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
             }
         }
         if let Self::Flow(flow, inverse) = self {
@@ -158,9 +162,8 @@ impl Method {
 const ALONE: f32 = 0.5;
 /// How far λ spreads at the start: enough for the directions to differ.
 const SPREAD: f32 = 0.02;
-/// How much smaller the steps of U are than those of μ. Near mean-field its gradient is nearly all noise, which Adam would turn
-/// into steps of full size.
-const SLOW: f32 = 0.1;
+/// The steps of U in units of those of μ.
+const STEP: f32 = 1.0;
 
 /// What λ is drawn from.
 #[derive(Clone, Debug)]
