@@ -151,10 +151,7 @@ impl Estimator {
         }
         for (l, link) in links.iter().enumerate() {
             let tiles = shape.tiles(l);
-            let (up, up_len) = match shape.layers().get(l + 1) {
-                Some(layer) => (shape.tiles(l + 1), layer.width),
-                None => (tiles.end..tiles.end, 0),
-            };
+            let (up, up_len) = shape.above(l);
             activations(link, &self.z[up.clone()], up_len, draws, &mut self.above[tiles.clone()]);
             own(
                 link,
@@ -191,6 +188,21 @@ impl Estimator {
         value[..draws].iter().sum::<f32>() / draws as f32
     }
 
+    /// The mean of so many estimates of the bound, of eight draws each.
+    pub(crate) fn bound(
+        &mut self,
+        shape: &Shape,
+        words: &Words,
+        seen: &Seen,
+        links: &[Link],
+        parameters: &[Lanes],
+        rounds: u64,
+        rng: &mut Stream,
+    ) -> f64 {
+        let one = |_| f64::from(self.step(shape, words, seen, links, parameters, DRAWS, rng));
+        (0..rounds).map(one).sum::<f64>() / rounds as f64
+    }
+
     /// Scales the dependence of a document down where its bound is the better for it: near mean-field a gradient is mostly noise,
     /// and what noise has made of the parameters costs more than dependence is worth.
     pub(crate) fn weigh_dependence(
@@ -223,10 +235,7 @@ impl Estimator {
     pub(crate) fn between(&self, shape: &Shape, draws: usize, d_weights: &mut [Vec<Lanes>]) {
         for (l, out) in d_weights.iter_mut().enumerate() {
             let tiles = shape.tiles(l);
-            let (up, up_len) = match shape.layers().get(l + 1) {
-                Some(layer) => (shape.tiles(l + 1), layer.width),
-                None => (tiles.end..tiles.end, 0),
-            };
+            let (up, up_len) = shape.above(l);
             let (d_rows, d_bias) = out.split_at_mut(up_len * tiles.len());
             gradient(&self.z[up], up_len, &self.d_above[tiles], draws, d_rows, d_bias);
         }

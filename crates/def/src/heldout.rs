@@ -89,7 +89,7 @@ impl Hide {
 const ROUNDS: usize = 8;
 const STEP: u64 = u64::MAX - 3;
 /// Times eight draws that a bound is taken over.
-const BOUND_ROUNDS: usize = 64;
+const BOUND_ROUNDS: u64 = 64;
 /// The share of a document that is seen.
 const SEEN: f64 = 0.5;
 
@@ -190,19 +190,14 @@ impl<'a> Predictor<'a> {
             estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
             estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
-            let unit = |i| {
-                let (own, size) = method.unit(shape, i);
-                (own, self.settings.size * adam::falling(done) * size)
-            };
+            let unit = method.units(shape, self.settings.size * adam::falling(done));
             adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, unit);
         }
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
         estimator.weigh_dependence(self.method, shape, &words, &weights, &links, &mut at, &apart);
-        let sum: f64 = (0..BOUND_ROUNDS)
-            .map(|_| f64::from(estimator.step(shape, &words, &weights, &links, &at, DRAWS, &mut rng)))
-            .sum();
-        (at, sum / BOUND_ROUNDS as f64 - constant - background)
+        let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
+        (at, bound - constant - background)
     }
 
     /// Hides a part of each document, fits the rest, and foretells what was hidden.

@@ -121,6 +121,14 @@ impl Shape {
         self.firsts[layer]..self.firsts[layer + 1]
     }
 
+    /// The vectors of the layer above, and how many latents it has; none above the top.
+    pub fn above(&self, layer: usize) -> (Range<usize>, usize) {
+        match self.layers.get(layer + 1) {
+            Some(above) => (self.tiles(layer + 1), above.width),
+            None => (self.tiles_len()..self.tiles_len(), 0),
+        }
+    }
+
     /// Where latent `k` of a layer is: its vector and lane.
     pub fn place(&self, layer: usize, k: usize) -> (usize, usize) {
         (self.firsts[layer] + k / LANES, k % LANES)

@@ -5,7 +5,6 @@ use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 use crate::estimate::Estimator;
 use crate::kernel::between::Link;
-use crate::kernel::draws_len;
 use crate::kernel::words::{Words, allocate};
 use crate::local::Method;
 use crate::shape::{Family, Layer, Shape};
@@ -149,7 +148,6 @@ const CHUNK: usize = 16;
 #[derive(Clone, Debug)]
 struct Visit {
     estimator: Estimator,
-    documents: Vec<usize>,
     /// The lowest layer's draws of each document, and 1/R of its words.
     z: Vec<Vec<Tile>>,
     inverse: Vec<Vec<[f32; DRAWS]>>,
@@ -255,19 +253,13 @@ impl<'a> Training<'a> {
     pub fn bound(&self, rounds: u64) -> f64 {
         let between = self.settled();
         let links: Vec<Link> = between.iter().map(Between::link).collect();
-        let parameters_len = self.settings.method.parameters_len(&self.shape);
         let one = |d: usize| {
-            let own = &self.local[0][d * parameters_len..][..parameters_len];
             let (terms, counts) = self.corpus.document(d);
             let mut estimator = Estimator::new(&self.shape, self.settings.method);
             let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
             let words = Words { terms, counts };
-            let sum: f64 = (0..rounds)
-                .map(|_| {
-                    f64::from(estimator.step(&self.shape, &words, &self.terms.seen(), &links, own, DRAWS, &mut rng))
-                })
-                .sum();
-            sum / rounds as f64 + self.constants[d]
+            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, self.own(d), rounds, &mut rng)
+                + self.constants[d]
         };
         let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
         documents.iter().sum::<f64>() + self.of_weights()
@@ -275,9 +267,14 @@ impl<'a> Training<'a> {
 
     /// E z of a document's latents, layer by layer.
     pub fn activations(&self, document: usize) -> Vec<Vec<f32>> {
-        let parameters_len = self.settings.method.parameters_len(&self.shape);
-        let own = &self.local[0][document * parameters_len..][..parameters_len];
-        crate::heldout::expected(&self.shape, self.settings.method, own, self.settings.seed, document as u64)
+        let (method, seed) = (self.settings.method, self.settings.seed);
+        crate::heldout::expected(&self.shape, method, self.own(document), seed, document as u64)
+    }
+
+    /// A document's own parameters.
+    fn own(&self, document: usize) -> &[Lanes] {
+        let len = self.settings.method.parameters_len(&self.shape);
+        &self.local[0][document * len..][..len]
     }
 
     /// One pass over all documents.
@@ -302,6 +299,9 @@ impl<'a> Training<'a> {
 
     /// Leaves each document as much of its dependence as its bound is the better for.
     fn weigh_dependence(&mut self) {
+        if self.settings.method.dependence(&self.shape).is_none() {
+            return;
+        }
         let between = self.settled();
         let links: Vec<Link> = between.iter().map(Between::link).collect();
         let (shape, settings, corpus, seen) = (&self.shape, &self.settings, self.corpus, self.terms.seen());
@@ -318,9 +318,9 @@ impl<'a> Training<'a> {
     /// One minibatch: the documents' bounds.
     fn run_batch(&mut self, batch: &[usize]) -> f64 {
         let settings = &self.settings;
-        let falling = adam::falling(self.epoch as f32 / settings.epochs.max(1) as f32);
-        let method = settings.method.at(self.epoch as f32 / settings.epochs.max(1) as f32);
-        let draws = draws_len(method.draws(settings.draws));
+        let done = self.epoch as f32 / settings.epochs.max(1) as f32;
+        let (falling, method) = (adam::falling(done), settings.method.at(done));
+        let draws = method.draws(settings.draws);
         let mut rng = stream(settings.seed, self.step, WEIGHTS, 0);
         for between in &mut self.between {
             between.draw(&mut rng);
@@ -354,7 +354,7 @@ impl<'a> Training<'a> {
         let number = self.epoch * settings.local_steps;
         self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
             |((visit, documents), lent)| {
-                visit.clear(documents);
+                visit.clear();
                 for (i, d) in documents.iter().enumerate() {
                     let Some([at, first, second]) = &mut lent[i] else { continue };
                     let (terms, counts) = corpus.document(*d);
@@ -363,10 +363,7 @@ impl<'a> Training<'a> {
                     let mut value = 0.0;
                     for local_step in 0..settings.local_steps {
                         value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                        let unit = |i| {
-                            let (own, size) = method.unit(shape, i);
-                            (own, settings.local_size * falling * size)
-                        };
+                        let unit = method.units(shape, settings.local_size * falling);
                         adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, unit);
                     }
                     visit.value += f64::from(value) + constants[*d];
@@ -415,9 +412,9 @@ impl<'a> Training<'a> {
     }
 }
 
-/// The weights' statistics move (t + delay)^−forgetting of the way at step t.
 /// The share of the epochs after which documents see exp E ln W.
 const SHARP: f32 = 0.7;
+/// The weights' statistics move (t + delay)^−forgetting of the way at step t.
 const DELAY: f32 = 4.0;
 const FORGETTING: f32 = 0.6;
 
@@ -434,7 +431,6 @@ impl Visit {
         let lowest = shape.tiles(0).len();
         Self {
             estimator: Estimator::new(shape, method),
-            documents: Vec::with_capacity(CHUNK),
             z: vec![vec![Tile::default(); lowest]; CHUNK],
             inverse: vec![Vec::new(); CHUNK],
             activity: vec![Lanes::default(); lowest],
@@ -443,9 +439,7 @@ impl Visit {
         }
     }
 
-    fn clear(&mut self, documents: &[usize]) {
-        self.documents.clear();
-        self.documents.extend_from_slice(documents);
+    fn clear(&mut self) {
         self.activity.fill(Lanes::default());
         self.d_between.iter_mut().for_each(|d| d.fill(Lanes::default()));
         self.value = 0.0;

@@ -4,9 +4,8 @@ pub(crate) mod between;
 pub(crate) mod words;
 
 use hyperprior_math::simd::{Simd, prelude::*};
-use hyperprior_math::single::DRAWS;
-use hyperprior_math::single::Lanes;
 use hyperprior_math::single::simd::{V, load};
+use hyperprior_math::single::{Lanes, Tile};
 
 /// The sum of the lanes.
 #[inline(always)]
@@ -18,11 +17,6 @@ pub(crate) fn total<S: Simd>(v: V<S>) -> f32 {
 
 /// Sixteen numbers of one draw.
 #[inline(always)]
-pub(crate) fn row<S: Simd>(s: S, tile: &hyperprior_math::single::Tile, draw: usize) -> V<S> {
+pub(crate) fn row<S: Simd>(s: S, tile: &Tile, draw: usize) -> V<S> {
     load(s, &tile.0[draw])
-}
-
-/// How many draws are worked on together: 1, 2, 4 or 8.
-pub(crate) fn draws_len(wanted: usize) -> usize {
-    wanted.clamp(1, DRAWS).next_power_of_two()
 }

@@ -125,9 +125,10 @@ impl Method {
 
     /// Whose gradients a parameter's steps are measured by, and how large they are in those units. Near mean-field the gradient along
     /// U is small and nearly all noise; measured by itself it would move as far as any other.
-    pub(crate) fn unit(self, shape: &Shape, parameter: usize) -> (usize, f32) {
+    pub(crate) fn units(self, shape: &Shape, size: f32) -> impl Fn(usize) -> (usize, f32) {
         let n = shape.tiles_len();
-        if parameter < n || matches!(self, Self::Flow(..)) { (parameter, 1.0) } else { (parameter % n, STEP) }
+        let is_own = move |parameter: usize| parameter < n || matches!(self, Self::Flow(..));
+        move |parameter| if is_own(parameter) { (parameter, size) } else { (parameter % n, size * STEP) }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
