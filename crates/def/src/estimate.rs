@@ -3,6 +3,7 @@
 //! The gradient along the mean m_k of a count is E[f(z + e_k) − f(z)], that of a binary latent E[f with z_k = 1 − f with z_k = 0],
 //! for f = ln p(x, z) − ln q(z | λ) + ln r(ε | z) − ln q(ε): exact over z_k, and so with little noise from one draw of the others.
 
+use crate::adam;
 use crate::kernel::between::{Link, activations, gradient, means, own, parents};
 use crate::kernel::words::{Seen, Words, differences, rates};
 use crate::local::{Method, Noise};
@@ -26,11 +27,24 @@ pub(crate) struct Estimator {
     /// 1/R of each word and draw.
     pub(crate) inverse: Vec<[f32; DRAWS]>,
     pub(crate) gradient: Vec<Lanes>,
+    /// How much each draw counts.
+    pub(crate) shares: [f32; DRAWS],
+}
+
+/// What of a bound is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    Value,
+    Gradient,
 }
 
 /// The shares of the dependence that are tried, and on how many times eight draws.
 const SCALES: [f32; 4] = [1.0, 0.7, 0.4, 0.0];
-const WEIGHED: usize = 8;
+const WEIGHED: usize = 64;
+/// How often a mixture's weights are reconsidered: r follows them.
+const REWEIGHED: usize = 3;
+/// How much of its way to what the last draws say a weight's logarithm goes, at least.
+const FOLLOWED: f32 = 0.05;
 
 fn scaled(from: &[Lanes], scale: f32, to: &mut [Lanes]) {
     for (to, from) in to.iter_mut().zip(from) {
@@ -57,16 +71,19 @@ impl Estimator {
             d_above: tiles(),
             inverse: Vec::new(),
             gradient: vec![Lanes::default(); method.parameters_len(shape)],
+            shares: [0.0; DRAWS],
         }
     }
 
-    /// Goes over to another variational model.
-    pub(crate) fn put(&mut self, method: Method, shape: &Shape) {
+    /// Goes over to another variational model, and says whether it is another.
+    pub(crate) fn put(&mut self, method: Method, shape: &Shape) -> bool {
         let len = method.parameters_len(shape);
         if self.gradient.len() != len {
             self.noise = Noise::new(method, shape);
             self.gradient = vec![Lanes::default(); len];
+            return true;
         }
+        false
     }
 
     /// The noise of the last draws.
@@ -75,9 +92,15 @@ impl Estimator {
         self.noise.eps()
     }
 
+    /// What the last draws would have the logarithms of a mixture's weights be.
+    #[cfg(test)]
+    pub(crate) fn level(&self) -> &[f32] {
+        self.noise.level().unwrap_or_default()
+    }
+
     /// Draws λ, its means and z.
     pub(crate) fn draw(&mut self, shape: &Shape, parameters: &[Lanes], draws: usize, rng: &mut Stream) {
-        self.noise.draw(parameters, draws, rng, &mut self.lambda);
+        self.noise.draw(parameters, draws, rng, &mut self.lambda, &mut self.shares);
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
             let first = tiles.start;
@@ -115,10 +138,24 @@ impl Estimator {
         rng: &mut Stream,
     ) -> f32 {
         self.draw(shape, parameters, draws, rng);
-        self.evaluate(shape, words, seen, links, parameters, draws)
+        self.evaluate(shape, words, seen, links, parameters, draws, Wanted::Gradient)
     }
 
-    /// The same at the draws that are there.
+    /// The same from eight draws, without the gradient.
+    pub(crate) fn value(
+        &mut self,
+        shape: &Shape,
+        words: &Words,
+        seen: &Seen,
+        links: &[Link],
+        parameters: &[Lanes],
+        rng: &mut Stream,
+    ) -> f32 {
+        self.draw(shape, parameters, DRAWS, rng);
+        self.evaluate(shape, words, seen, links, parameters, DRAWS, Wanted::Value)
+    }
+
+    /// The estimate at the draws that are there.
     pub(crate) fn evaluate(
         &mut self,
         shape: &Shape,
@@ -127,6 +164,7 @@ impl Estimator {
         links: &[Link],
         parameters: &[Lanes],
         draws: usize,
+        wanted: Wanted,
     ) -> f32 {
         let lowest = shape.tiles(0);
         self.inverse.resize(words.terms.len(), [0.0; DRAWS]);
@@ -137,15 +175,17 @@ impl Estimator {
             }
         }
         let is_binary = |l: usize| shape.layers()[l].family == Family::Bernoulli;
-        differences(
-            words,
-            seen,
-            &self.z[lowest.clone()],
-            is_binary(0),
-            draws,
-            &self.inverse,
-            &mut self.signal[lowest.clone()],
-        );
+        if wanted == Wanted::Gradient {
+            differences(
+                words,
+                seen,
+                &self.z[lowest.clone()],
+                is_binary(0),
+                draws,
+                &self.inverse,
+                &mut self.signal[lowest.clone()],
+            );
+        }
         for tile in &mut self.signal[lowest.end..] {
             *tile = Tile::default();
         }
@@ -163,7 +203,7 @@ impl Estimator {
                 &mut self.d_above[tiles.clone()],
                 &mut value,
             );
-            if up_len > 0 {
+            if up_len > 0 && wanted == Wanted::Gradient {
                 parents(
                     link,
                     &self.mean[tiles.clone()],
@@ -176,7 +216,12 @@ impl Estimator {
                 );
             }
         }
-        self.noise.recursive(shape, parameters, &self.z, draws, &mut self.signal, &mut value);
+        let drawn = [self.lambda.as_slice(), &self.mean, &self.z];
+        self.noise.recursive(shape, parameters, drawn, draws, &mut self.signal, &mut value);
+        self.noise.note(&value, draws);
+        if wanted == Wanted::Value {
+            return self.mean_of(&value, draws);
+        }
         for (signal, slope) in self.signal.iter_mut().zip(&self.slope) {
             for q in 0..draws {
                 for lane in 0..LANES {
@@ -185,7 +230,11 @@ impl Estimator {
             }
         }
         self.noise.pullback(parameters, &self.signal, draws, &mut self.gradient);
-        value[..draws].iter().sum::<f32>() / draws as f32
+        self.mean_of(&value, draws)
+    }
+
+    fn mean_of(&self, value: &[f32; DRAWS], draws: usize) -> f32 {
+        value[..draws].iter().zip(self.shares).map(|(value, share)| value * share).sum()
     }
 
     /// The mean of so many estimates of the bound, of eight draws each.
@@ -199,13 +248,62 @@ impl Estimator {
         rounds: u64,
         rng: &mut Stream,
     ) -> f64 {
-        let one = |_| f64::from(self.step(shape, words, seen, links, parameters, DRAWS, rng));
+        let one = |_| f64::from(self.value(shape, words, seen, links, parameters, rng));
         (0..rounds).map(one).sum::<f64>() / rounds as f64
+    }
+
+    /// A step of this size up the last gradient, given the moments of those before it and its number, from 1.
+    pub(crate) fn climb(
+        &self,
+        method: Method,
+        shape: &Shape,
+        [at, first, second]: [&mut [Lanes]; 3],
+        number: u32,
+        size: f32,
+    ) {
+        adam::ascend(at, &self.gradient, first, second, number, method.units(shape, size));
+        if let (Some(level), Some(weights)) = (self.noise.level(), at.last_mut()) {
+            let rate = (1.0 / number as f32).max(FOLLOWED);
+            for (weight, level) in weights.0.iter_mut().zip(level) {
+                if level.is_finite() {
+                    *weight += rate * (level - *weight);
+                }
+            }
+        }
+    }
+
+    /// Gives the points of a mixture the weights that its bound asks for; less dependence to other documents, see below.
+    pub(crate) fn weigh(
+        &mut self,
+        method: Method,
+        shape: &Shape,
+        words: &Words,
+        seen: &Seen,
+        links: &[Link],
+        parameters: &mut [Lanes],
+        rng: &Stream,
+    ) {
+        if self.noise.level().is_none() {
+            return self.weigh_dependence(method, shape, words, seen, links, parameters, rng);
+        }
+        for _ in 0..REWEIGHED {
+            let mut rng = rng.clone();
+            let mut sums = [0.0; DRAWS];
+            for _ in 0..WEIGHED {
+                self.value(shape, words, seen, links, parameters, &mut rng);
+                for (sum, level) in sums.iter_mut().zip(self.noise.level().unwrap_or_default()) {
+                    *sum += level / WEIGHED as f32;
+                }
+            }
+            if let Some(weights) = parameters.last_mut() {
+                weights.0[..DRAWS].copy_from_slice(&sums);
+            }
+        }
     }
 
     /// Scales the dependence of a document down where its bound is the better for it: near mean-field a gradient is mostly noise,
     /// and what noise has made of the parameters costs more than dependence is worth.
-    pub(crate) fn weigh_dependence(
+    fn weigh_dependence(
         &mut self,
         method: Method,
         shape: &Shape,
@@ -222,7 +320,7 @@ impl Estimator {
             scaled(&whole, scale, &mut parameters[range.clone()]);
             // The same random numbers for all.
             let mut rng = rng.clone();
-            let value = |_| self.step(shape, words, seen, links, parameters, DRAWS, &mut rng);
+            let value = |_| self.value(shape, words, seen, links, parameters, &mut rng);
             let value: f32 = (0..WEIGHED).map(value).sum();
             if value > best.0 {
                 best = (value, scale);
@@ -237,7 +335,7 @@ impl Estimator {
             let tiles = shape.tiles(l);
             let (up, up_len) = shape.above(l);
             let (d_rows, d_bias) = out.split_at_mut(up_len * tiles.len());
-            gradient(&self.z[up], up_len, &self.d_above[tiles], draws, d_rows, d_bias);
+            gradient(&self.z[up], up_len, &self.d_above[tiles], draws, &self.shares, d_rows, d_bias);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The estimator against enumeration: its mean over z is the derivative of the bound, at any noise.
 
 use crate::document::DocumentModel;
-use crate::estimate::Estimator;
+use crate::estimate::{Estimator, Wanted};
 use crate::kernel::words::Words;
 use crate::local::Method;
 use crate::shape::{Family, Layer, Shape};
@@ -168,7 +168,8 @@ fn check(layers: &[(Family, usize)], method: Method, belief: Belief, most: usize
         for ((_, tile, lane), x) in case.families().iter().zip(state) {
             estimator.z[*tile].0[0][*lane] = *x as f32;
         }
-        let one = estimator.evaluate(&case.shape, &words, &case.terms.seen(), &links, &case.parameters, 1);
+        let one =
+            estimator.evaluate(&case.shape, &words, &case.terms.seen(), &links, &case.parameters, 1, Wanted::Gradient);
         value += weight * f64::from(one);
         for (sum, own) in gradient.iter_mut().zip(&estimator.gradient) {
             sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));
@@ -244,7 +245,15 @@ fn flows_have_the_exact_gradient() {
                     estimator.z[*tile].0[0][*lane] = *x as f32;
                 }
                 let weight = case.log_q(state, &lambda).exp();
-                let one = estimator.evaluate(&case.shape, &words, &case.terms.seen(), &links, parameters, 1);
+                let one = estimator.evaluate(
+                    &case.shape,
+                    &words,
+                    &case.terms.seen(),
+                    &links,
+                    parameters,
+                    1,
+                    Wanted::Gradient,
+                );
                 value += weight * f64::from(one);
                 for (sum, own) in gradient.iter_mut().zip(&estimator.gradient) {
                     sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));
@@ -290,5 +299,100 @@ fn a_document_is_a_model() {
         let case = case(&layers, Method::MeanField, Belief::Gamma);
         let model = DocumentModel::new(&case.shape, &case.terms, &case.between, (&case.words.0, &case.words.1));
         hyperprior::check(&model, 4).expect("the locality law and the conditionals");
+    }
+}
+
+/// With a mixture r is exact, so the bound is that of the mixture itself: E[ln p(x, z) − ln Σ w_i q(z | λ_i)], summed over all z.
+#[test]
+fn mixtures_have_the_exact_gradient() {
+    use Family::{Bernoulli, Poisson};
+    for layers in [[(Bernoulli, 3), (Bernoulli, 3)], [(Poisson, 2), (Poisson, 2)], [(Poisson, 2), (Bernoulli, 2)]] {
+        let (method, points) = (Method::Mixture(2), 2);
+        let mut case = case(&layers, method, Belief::Gamma);
+        let n = case.shape.tiles_len();
+        case.parameters[points * n].0[..points].copy_from_slice(&[0.3, -0.4]);
+        let model = DocumentModel::new(&case.shape, &case.terms, &case.between, (&case.words.0, &case.words.1));
+        let states = states(&case.shape, 12);
+        let mut log_p = vec![0.0; states.len()];
+        let mut z = Batch::zeros(case.shape.latents_len(), states.len());
+        for (s, state) in states.iter().enumerate() {
+            state.iter().enumerate().for_each(|(i, x)| z.set(i, s, *x));
+        }
+        model.log_joint(&z, &mut log_p).expect("a density");
+        let families = case.families();
+        let point = |parameters: &[Lanes], i: usize| -> Vec<f64> {
+            families.iter().map(|(_, tile, lane)| f64::from(parameters[i * n + tile].0[*lane])).collect()
+        };
+        let weights = |parameters: &[Lanes]| -> Vec<f64> {
+            let all: Vec<f64> = parameters[points * n].0[..points].iter().map(|a| f64::from(*a).exp()).collect();
+            all.iter().map(|w| w / all.iter().sum::<f64>()).collect()
+        };
+        let bound = |parameters: &[Lanes]| -> f64 {
+            let weights = weights(parameters);
+            let one = |(state, log_p): (&Vec<f64>, &f64)| {
+                let parts = (0..points).map(|i| weights[i] * case.log_q(state, &point(parameters, i)).exp());
+                let q: f64 = parts.sum();
+                q * (log_p - q.ln())
+            };
+            states.iter().zip(&log_p).map(one).sum()
+        };
+        let words = Words { terms: &case.words.0, counts: &case.words.1 };
+        let links: Vec<_> = case.between.iter().map(Between::link).collect();
+        let mut estimator = Estimator::new(&case.shape, method);
+        estimator.draw(&case.shape, &case.parameters, points, &mut stream(5, 0, 0, 0));
+        let (mut value, mut level) = (0.0, vec![0.0; points]);
+        let mut gradient = vec![[0.0_f64; 16]; case.parameters.len()];
+        let lambdas: Vec<Vec<f64>> = (0..points).map(|i| point(&case.parameters, i)).collect();
+        let weights = weights(&case.parameters);
+        for state in &states {
+            for ((_, tile, lane), x) in families.iter().zip(state) {
+                (0..points).for_each(|i| estimator.z[*tile].0[i][*lane] = *x as f32);
+            }
+            // Both points have the same draw: each is weighted with its own probability of it.
+            estimator.shares[..points].fill(1.0);
+            estimator.evaluate(
+                &case.shape,
+                &words,
+                &case.terms.seen(),
+                &links,
+                &case.parameters,
+                points,
+                Wanted::Gradient,
+            );
+            for i in 0..points {
+                let weight = case.log_q(state, &lambdas[i]).exp();
+                let own = f64::from(estimator.level()[i]);
+                level[i] += weight * own;
+                value += weights[i] * weight * (own - weights[i].ln());
+                for at in i * n..(i + 1) * n {
+                    let own = estimator.gradient[at].0;
+                    gradient[at].iter_mut().zip(own).for_each(|(sum, own)| *sum += weight * f64::from(own));
+                }
+            }
+        }
+        let factorials: f64 = case.words.1.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+        let constant = factorials + case.terms.background_sum();
+        let exact = bound(&case.parameters) + constant;
+        assert!((value - exact).abs() < 2e-5 * exact.abs().max(1.0), "the bound is {exact}, not {value}");
+        let moved = |at: usize, lane: usize, h: f32| {
+            let mut parameters = case.parameters.clone();
+            parameters[at].0[lane] += h;
+            (bound(&parameters), f64::from(parameters[at].0[lane]))
+        };
+        let slope = |at: usize, lane: usize| {
+            let (up, down) = (moved(at, lane, 2e-3), moved(at, lane, -2e-3));
+            (up.0 - down.0) / (up.1 - down.1)
+        };
+        for i in 0..points {
+            for (_, tile, lane) in &families {
+                let (found, difference) = (weights[i] * gradient[i * n + tile][*lane], slope(i * n + tile, *lane));
+                let far = (found - difference).abs();
+                assert!(far < 2e-4 * difference.abs().max(1.0), "point {i}, {tile}, {lane}: {found}, not {difference}");
+            }
+            // Along ln w_i: w_i (level_i − ln w_i − the bound).
+            let found = weights[i] * (level[i] - weights[i].ln() - value);
+            let difference = slope(points * n, i);
+            assert!((found - difference).abs() < 2e-4 * difference.abs().max(1.0), "weight {i}: {found}, {difference}");
+        }
     }
 }

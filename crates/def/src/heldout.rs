@@ -86,7 +86,7 @@ impl Hide {
 }
 
 /// Draws of λ that means are taken over, at a time, and how many times.
-const ROUNDS: usize = 8;
+const ROUNDS: usize = 64;
 const STEP: u64 = u64::MAX - 3;
 /// Times eight draws that a bound is taken over.
 const BOUND_ROUNDS: u64 = 64;
@@ -104,7 +104,8 @@ pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, 
         for (l, sum) in sums.iter_mut().enumerate() {
             for (k, sum) in sum.iter_mut().enumerate() {
                 let (tile, lane) = shape.place(l, k);
-                *sum += (0..DRAWS).map(|q| estimator.mean[tile].0[q][lane]).sum::<f32>() / (DRAWS * rounds) as f32;
+                let one = |q: usize| estimator.shares[q] * estimator.mean[tile].0[q][lane];
+                *sum += (0..DRAWS).map(one).sum::<f32>() / rounds as f32;
             }
         }
     }
@@ -187,17 +188,31 @@ impl<'a> Predictor<'a> {
         for step in 0..steps {
             let done = step as f32 / steps as f32;
             let method = self.method.at(done);
-            estimator.put(method, shape);
+            if estimator.put(method, shape) && step > 0 {
+                method.join(shape, &mut at);
+            }
             let own = &mut at[..method.parameters_len(shape)];
             estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
-            let unit = method.units(shape, self.settings.size * adam::falling(done));
-            adam::ascend(own, &estimator.gradient, &mut first, &mut second, step + 1, unit);
+            let size = self.settings.size * adam::falling(done);
+            estimator.climb(method, shape, [own, &mut first, &mut second], step + 1, size);
         }
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
-        estimator.weigh_dependence(self.method, shape, &words, &weights, &links, &mut at, &apart);
+        estimator.weigh(self.method, shape, &words, &weights, &links, &mut at, &apart);
         let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
+    }
+
+    /// The bound on whole documents, per word.
+    pub fn bound(&self, corpus: &Corpus) -> f64 {
+        let nothing = Document::default();
+        let one = |d: usize| {
+            let (terms, counts) = corpus.document(d);
+            let seen = Document { terms: terms.to_vec(), counts: counts.to_vec() };
+            self.fit(&seen, &nothing, Hide::Types, d as u64).1
+        };
+        let documents: Vec<f64> = (0..corpus.documents_len()).into_par_iter().map(one).collect();
+        documents.iter().sum::<f64>() / corpus.tokens_len() as f64
     }
 
     /// Hides a part of each document, fits the rest, and foretells what was hidden.
@@ -259,8 +274,9 @@ impl<'a> Predictor<'a> {
                 if z.iter().all(|z| *z == 0.0) {
                     continue;
                 }
-                counted += 1.0;
-                averaged.iter_mut().zip(rates(&z)).for_each(|(sum, share)| *sum += share);
+                let weight = f64::from(estimator.shares[q]);
+                counted += weight;
+                averaged.iter_mut().zip(rates(&z)).for_each(|(sum, share)| *sum += weight * share);
             }
         }
         let plug_in = rates(mean);

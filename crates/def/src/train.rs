@@ -148,7 +148,7 @@ const CHUNK: usize = 16;
 #[derive(Clone, Debug)]
 struct Visit {
     estimator: Estimator,
-    /// The lowest layer's draws of each document, and 1/R of its words.
+    /// The lowest layer's draws of each document, and 1/R of its words, each draw as much as it counts.
     z: Vec<Vec<Tile>>,
     inverse: Vec<Vec<[f32; DRAWS]>>,
     activity: Vec<Lanes>,
@@ -281,6 +281,11 @@ impl<'a> Training<'a> {
     pub fn run_epoch(&mut self) -> Epoch {
         let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
         order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
+        let at = |epoch: u32| self.settings.method.at(epoch as f32 / self.settings.epochs.max(1) as f32);
+        if self.epoch > 0 && at(self.epoch) != at(self.epoch - 1) {
+            let (method, shape) = (self.settings.method, &self.shape);
+            self.local[0].par_chunks_mut(method.parameters_len(shape)).for_each(|own| method.join(shape, own));
+        }
         let mut elbo = 0.0;
         // Of nearly the same size: a last one with few documents would be taken for all of them.
         let batches = order.len().div_ceil(self.settings.batch);
@@ -290,7 +295,7 @@ impl<'a> Training<'a> {
         }
         self.epoch += 1;
         if self.epoch == self.settings.epochs {
-            self.weigh_dependence();
+            self.weigh();
         }
         let objective = elbo + self.of_weights();
         self.history.push(objective);
@@ -298,8 +303,8 @@ impl<'a> Training<'a> {
     }
 
     /// Leaves each document as much of its dependence as its bound is the better for.
-    fn weigh_dependence(&mut self) {
-        if self.settings.method.dependence(&self.shape).is_none() {
+    fn weigh(&mut self) {
+        if self.settings.method == Method::MeanField {
             return;
         }
         let between = self.settled();
@@ -311,7 +316,7 @@ impl<'a> Training<'a> {
             let words = Words { terms, counts };
             let mut estimator = Estimator::new(shape, settings.method);
             let rng = stream(settings.seed, WEIGH, d as u64, 0);
-            estimator.weigh_dependence(settings.method, shape, &words, &seen, &links, own, &rng);
+            estimator.weigh(settings.method, shape, &words, &seen, &links, own, &rng);
         });
     }
 
@@ -363,8 +368,8 @@ impl<'a> Training<'a> {
                     let mut value = 0.0;
                     for local_step in 0..settings.local_steps {
                         value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                        let unit = method.units(shape, settings.local_size * falling);
-                        adam::ascend(at, &visit.estimator.gradient, first, second, number + local_step + 1, unit);
+                        let (number, size) = (number + local_step + 1, settings.local_size * falling);
+                        visit.estimator.climb(method, shape, [at, first, second], number, size);
                     }
                     visit.value += f64::from(value) + constants[*d];
                     visit.keep(shape, i, draws);
@@ -384,13 +389,12 @@ impl<'a> Training<'a> {
             }
         }
         let index = TermIndex::new(corpus, batch);
-        let share = scale / draws as f32;
         let statistic = |v: usize, row: &mut [Lanes]| {
             for (place, word) in index.of(v) {
                 let visit = &visits[place / CHUNK];
                 let x = corpus.document(batch[place]).1[word];
                 let inverse = &visit.inverse[place % CHUNK][word];
-                allocate(share * x, inverse, &visit.z[place % CHUNK], draws, row);
+                allocate(scale * x, inverse, &visit.z[place % CHUNK], draws, row);
             }
         };
         let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
@@ -450,11 +454,14 @@ impl Visit {
         let lowest = shape.tiles(0);
         self.z[i].copy_from_slice(&self.estimator.z[lowest.clone()]);
         std::mem::swap(&mut self.inverse[i], &mut self.estimator.inverse);
-        let share = 1.0 / draws as f32;
+        let shares = self.estimator.shares;
+        for inverse in &mut self.inverse[i] {
+            inverse[..draws].iter_mut().zip(shares).for_each(|(inverse, share)| *inverse *= share);
+        }
         for (sum, mean) in self.activity.iter_mut().zip(&self.estimator.mean[lowest]) {
             for q in 0..draws {
                 for (sum, mean) in sum.0.iter_mut().zip(mean.0[q]) {
-                    *sum += share * mean;
+                    *sum += shares[q] * mean;
                 }
             }
         }

@@ -185,21 +185,21 @@ fn gradient_kernel<S: Simd>(
     parents_len: usize,
     d_a: &[Tile],
     draws: usize,
+    shares: &[f32; DRAWS],
     d_rows: &mut [Lanes],
     d_bias: &mut [Lanes],
 ) {
     let n = d_a.len();
-    let share = 1.0 / draws as f32;
     for j in 0..n {
         let mut sum = load(s, &d_bias[j].0);
         for q in 0..draws {
-            sum = row(s, &d_a[j], q).mul_add(splat(s, share), sum);
+            sum = row(s, &d_a[j], q).mul_add(splat(s, shares[q]), sum);
         }
         sum.store_slice(&mut d_bias[j].0);
         for k in 0..parents_len {
             let mut sum = load(s, &d_rows[k * n + j].0);
             for q in 0..draws {
-                let z = parents[k / LANES].0[q][k % LANES] * share;
+                let z = parents[k / LANES].0[q][k % LANES] * shares[q];
                 sum = row(s, &d_a[j], q).mul_add(splat(s, z), sum);
             }
             sum.store_slice(&mut d_rows[k * n + j].0);
@@ -208,12 +208,13 @@ fn gradient_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds the derivatives along the weights, averaged over the draws.
+    /// Adds the derivatives along the weights, each draw as much as it counts.
     pub(crate) fn gradient(
         parents: &[Tile],
         parents_len: usize,
         d_a: &[Tile],
         draws: usize,
+        shares: &[f32; DRAWS],
         d_rows: &mut [Lanes],
         d_bias: &mut [Lanes],
     ) = gradient_kernel

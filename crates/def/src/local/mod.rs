@@ -5,6 +5,7 @@
 
 mod flow;
 mod low_rank;
+mod mixture;
 
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -12,6 +13,7 @@ use flow::Flow;
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 use low_rank::LowRank;
+use mixture::Mixture;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -25,6 +27,8 @@ pub enum Method {
     MeanField,
     /// λ has a Gaussian law whose covariance has that rank.
     LowRank(usize),
+    /// λ is one of that many points, with weights: 2, 4 or 8.
+    Mixture(usize),
     /// The paper's: λ by a planar flow of the first length, r by an inverse planar flow of the second.
     Flow(usize, usize),
     /// The hierarchical variational model that did best: a Gaussian of rank 8.
@@ -45,6 +49,7 @@ impl fmt::Display for Method {
         match self {
             Self::MeanField => f.write_str("mean-field"),
             Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
+            Self::Mixture(points) => write!(f, "mixture:{points}"),
             Self::Flow(flow, inverse) => write!(f, "flow:{flow},{inverse}"),
             Self::Hvm => f.write_str("hvm"),
         }
@@ -56,10 +61,12 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Self> {
         let rank = text.strip_prefix("low-rank:").and_then(|rank| rank.parse().ok());
+        let points = text.strip_prefix("mixture:").and_then(|points| points.parse().ok());
         let flow = text.strip_prefix("flow:").and_then(|flow| flow.split_once(','));
         let flow = flow.and_then(|(flow, inverse)| Some((flow.parse().ok()?, inverse.parse().ok()?)));
         match (text, rank, flow) {
             ("mean-field", ..) => Ok(Self::MeanField),
+            _ if matches!(points, Some(2 | 4 | 8)) => Ok(Self::Mixture(points.unwrap_or(2))),
             ("hvm", ..) => Ok(Self::Hvm),
             ("flow", ..) => Ok(Self::Flow(FLOW.0, FLOW.1)),
             (_, Some(rank @ 1..=RANK_MAX), _) => Ok(Self::LowRank(rank)),
@@ -67,7 +74,7 @@ impl FromStr for Method {
             _ => Err(Error::BadSetting {
                 field: "method",
                 value: text.to_owned(),
-                reason: "use mean-field, hvm, low-rank:R with R from 1 to 16, or flow:L,M with lengths up to 64",
+                reason: "use mean-field, hvm, mixture:J with J 2, 4 or 8, low-rank:R with R from 1 to 16, or flow:L,M with lengths up to 64",
             }),
         }
     }
@@ -91,7 +98,7 @@ impl Method {
     /// The rank of a Gaussian.
     fn rank(self) -> usize {
         match self {
-            Self::MeanField | Self::Flow(..) => 0,
+            Self::MeanField | Self::Flow(..) | Self::Mixture(_) => 0,
             Self::LowRank(rank) => rank,
             Self::Hvm => RANK,
         }
@@ -104,6 +111,7 @@ impl Method {
                 let pair = Flow::pair((flow, inverse), shape);
                 pair.theta_len() + pair.phi_len()
             }
+            Self::Mixture(points) => points * shape.tiles_len() + 1,
             _ => (1 + self.rank()) * shape.tiles_len(),
         }
     }
@@ -115,7 +123,11 @@ impl Method {
 
     /// How many draws a step takes where so many are asked for: those of a pair share the random numbers of their latents.
     pub(crate) fn draws(self, wanted: usize) -> usize {
-        if self.rank() > 0 { (2 * wanted).min(DRAWS) } else { wanted }
+        match self {
+            Self::Mixture(points) => (points * wanted).min(DRAWS),
+            _ if self.rank() > 0 => (2 * wanted).min(DRAWS),
+            _ => wanted,
+        }
     }
 
     /// Whether less dependence than was fitted can be had by scaling parameters, and which those are.
@@ -127,8 +139,19 @@ impl Method {
     /// U is small and nearly all noise; measured by itself it would move as far as any other.
     pub(crate) fn units(self, shape: &Shape, size: f32) -> impl Fn(usize) -> (usize, f32) {
         let n = shape.tiles_len();
-        let is_own = move |parameter: usize| parameter < n || matches!(self, Self::Flow(..));
+        let is_own = move |parameter: usize| parameter < n || self.rank() == 0;
         move |parameter| if is_own(parameter) { (parameter, size) } else { (parameter % n, size * STEP) }
+    }
+
+    /// Puts the points of a mixture around where mean-field has settled: until then they are the distances from it.
+    pub(crate) fn join(self, shape: &Shape, parameters: &mut [Lanes]) {
+        let n = shape.tiles_len();
+        if let Self::Mixture(points) = self {
+            let (first, others) = parameters[..points * n].split_at_mut(n);
+            for (i, lanes) in others.iter_mut().enumerate() {
+                lanes.0.iter_mut().zip(first[i % n].0).for_each(|(x, mu)| *x += mu);
+            }
+        }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
@@ -153,6 +176,13 @@ impl Method {
                 out[i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
             }
         }
+        if let Self::Mixture(points) = self {
+            for i in n..points * n {
+                for lane in 0..LANES {
+                    out[i].0[lane] = normal(APART, i % n, lane);
+                }
+            }
+        }
         if let Self::Flow(flow, inverse) = self {
             Flow::start((flow, inverse), shape, rng, out);
         }
@@ -161,6 +191,8 @@ impl Method {
 
 /// The share of the steps that mean-field takes alone.
 const ALONE: f32 = 0.5;
+/// How far apart the points of a mixture start.
+const APART: f32 = 1.0;
 /// How far λ spreads at the start: enough for the directions to differ.
 const SPREAD: f32 = 0.02;
 /// The steps of U in units of those of μ.
@@ -171,6 +203,7 @@ const STEP: f32 = 1.0;
 pub(crate) enum Noise {
     Point,
     LowRank(LowRank),
+    Mixture(Box<Mixture>),
     Flow(Box<Flow>),
 }
 
@@ -179,6 +212,7 @@ impl Noise {
         match method {
             Method::MeanField => Self::Point,
             Method::LowRank(_) | Method::Hvm => Self::LowRank(LowRank::new(method.rank(), shape)),
+            Method::Mixture(points) => Self::Mixture(Box::new(Mixture::new(points, shape))),
             Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
         }
     }
@@ -198,8 +232,16 @@ impl Noise {
         matches!(self, Self::LowRank(_))
     }
 
-    /// Draws λ.
-    pub(crate) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+    /// Draws λ, and says how much each draw counts.
+    pub(crate) fn draw(
+        &mut self,
+        parameters: &[Lanes],
+        draws: usize,
+        rng: &mut Stream,
+        lambda: &mut [Tile],
+        shares: &mut [f32; DRAWS],
+    ) {
+        shares[..draws].fill(1.0 / draws as f32);
         match self {
             Self::Point => {
                 for (lambda, mu) in lambda.iter_mut().zip(parameters) {
@@ -207,6 +249,7 @@ impl Noise {
                 }
             }
             Self::LowRank(noise) => noise.draw(parameters, draws, rng, lambda),
+            Self::Mixture(noise) => noise.draw(parameters, draws, lambda, shares),
             Self::Flow(noise) => noise.draw(parameters, draws, rng, lambda),
         }
     }
@@ -217,7 +260,7 @@ impl Noise {
         &mut self,
         shape: &Shape,
         parameters: &[Lanes],
-        z: &[Tile],
+        [lambda, mean, z]: [&[Tile]; 3],
         draws: usize,
         signal: &mut [Tile],
         value: &mut [f32; DRAWS],
@@ -225,7 +268,23 @@ impl Noise {
         match self {
             Self::Point => {}
             Self::LowRank(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
+            Self::Mixture(noise) => noise.recursive(shape, lambda, mean, z, draws, signal, value),
             Self::Flow(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
+        }
+    }
+
+    /// Takes note of the values of the last draws.
+    pub(crate) fn note(&mut self, value: &[f32; DRAWS], draws: usize) {
+        if let Self::Mixture(noise) = self {
+            noise.note(value, draws);
+        }
+    }
+
+    /// What the bound of the last draws would have the logarithms of a mixture's weights be, but for a constant.
+    pub(crate) fn level(&self) -> Option<&[f32]> {
+        match self {
+            Self::Mixture(noise) => Some(noise.level()),
+            _ => None,
         }
     }
 
@@ -242,6 +301,7 @@ impl Noise {
                 }
             }
             Self::LowRank(noise) => noise.pullback(d_lambda, draws, gradient),
+            Self::Mixture(noise) => noise.pullback(d_lambda, draws, gradient),
             Self::Flow(noise) => noise.pullback(parameters, d_lambda, draws, gradient),
         }
     }

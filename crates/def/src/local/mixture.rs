@@ -1,0 +1,274 @@
+//! A mixture of points: λ is one of a few, with weights.
+//!
+//! r is exact: once z is known, each point is as probable as it is responsible for z. So the bound is that of the mixture
+//! Σ w_i q(z | λ_i) itself, and it lies above that of its best part: where a document has several explanations, several are kept.
+
+use crate::kernel::{row, total};
+use crate::shape::{Family, Shape};
+use hyperprior_math::simd::{Simd, prelude::*};
+use hyperprior_math::simd_fn;
+use hyperprior_math::single::simd::{exp, ln, load, softplus_sigmoid, splat};
+use hyperprior_math::single::{DRAWS, Lanes, Tile};
+use std::ops::Range;
+
+/// The points of one document, and what its draws say of them. Draw q is from point q modulo their number.
+#[derive(Clone, Debug)]
+pub(crate) struct Mixture {
+    points: usize,
+    /// ln w.
+    log_weights: [f32; DRAWS],
+    /// The natural parameters of each point's factors, and e^±λ of binary ones or the means of counts.
+    natural: Vec<Tile>,
+    up: Vec<Tile>,
+    down: Vec<Tile>,
+    /// How responsible each point is for each draw.
+    responsibility: [[f32; DRAWS]; DRAWS],
+    /// What the bound would have each ln w be, but for a constant.
+    level: [f32; DRAWS],
+    mask: Vec<Lanes>,
+}
+
+impl Mixture {
+    pub(super) fn new(points: usize, shape: &Shape) -> Self {
+        let tiles = || vec![Tile::default(); shape.tiles_len()];
+        Self {
+            points,
+            log_weights: [0.0; DRAWS],
+            natural: tiles(),
+            up: tiles(),
+            down: tiles(),
+            responsibility: [[0.0; DRAWS]; DRAWS],
+            level: [0.0; DRAWS],
+            mask: shape.mask(),
+        }
+    }
+
+    /// Takes each point as often, and says how much each draw counts.
+    pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, lambda: &mut [Tile], shares: &mut [f32; DRAWS]) {
+        let n = lambda.len();
+        let wanted = &parameters[self.points * n].0[..self.points];
+        let most = wanted.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let all = wanted.iter().map(|a| (a - most).exp()).sum::<f32>().ln() + most;
+        for q in 0..draws {
+            let i = q % self.points;
+            self.log_weights[i] = wanted[i] - all;
+            shares[q] = self.log_weights[i].exp() * self.points as f32 / draws as f32;
+            for (lambda, point) in lambda.iter_mut().zip(&parameters[i * n..]) {
+                lambda.0[q] = point.0;
+            }
+        }
+    }
+
+    /// Adds ln r(i | z) − ln w_i of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
+    /// from 0 to 1.
+    pub(super) fn recursive(
+        &mut self,
+        shape: &Shape,
+        lambda: &[Tile],
+        mean: &[Tile],
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) {
+        let points = self.points;
+        let mut log_q = [[0.0; DRAWS]; DRAWS];
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let tiles = shape.tiles(l);
+            describe(
+                layer.family,
+                points,
+                &lambda[tiles.clone()],
+                &mean[tiles.clone()],
+                &self.mask[tiles.clone()],
+                &mut self.natural[tiles.clone()],
+                &mut self.up[tiles.clone()],
+                &mut self.down[tiles],
+                &mut log_q,
+            );
+        }
+        densities(points, &self.natural, z, draws, &mut log_q);
+        for q in 0..draws {
+            let joint = |i: usize| self.log_weights[i] + log_q[i][q];
+            let most = (0..points).map(joint).fold(f32::NEG_INFINITY, f32::max);
+            let all = (0..points).map(|i| (joint(i) - most).exp()).sum::<f32>().ln() + most;
+            value[q] += log_q[q % points][q] - all;
+            for i in 0..points {
+                self.responsibility[i][q] = (joint(i) - all).exp();
+            }
+        }
+        for (l, layer) in shape.layers().iter().enumerate() {
+            differences(
+                layer.family,
+                points,
+                shape.tiles(l),
+                [&self.natural, &self.up, &self.down],
+                &self.mask,
+                &self.responsibility,
+                z,
+                draws,
+                signal,
+            );
+        }
+    }
+
+    /// Takes note of the values of the last draws.
+    pub(super) fn note(&mut self, value: &[f32; DRAWS], draws: usize) {
+        let share = self.points as f32 / draws as f32;
+        self.level = self.log_weights;
+        for q in 0..draws {
+            self.level[q % self.points] += share * value[q];
+        }
+    }
+
+    /// What the bound of the last draws would have each ln w be, but for a constant.
+    pub(super) fn level(&self) -> &[f32] {
+        &self.level[..self.points]
+    }
+
+    /// The derivatives along each point's parameters over its weight, given those along λ.
+    pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+        let (n, share) = (d_lambda.len(), self.points as f32 / draws as f32);
+        for q in 0..draws {
+            for (to, from) in gradient[q % self.points * n..].iter_mut().zip(d_lambda) {
+                to.0.iter_mut().zip(from.0[q]).for_each(|(to, d)| *to += share * d);
+            }
+        }
+    }
+}
+
+/// Beyond this a logit is as good as infinite.
+const LOGIT_MAX: f32 = 40.0;
+
+#[inline(always)]
+fn describe_kernel<S: Simd>(
+    s: S,
+    family: Family,
+    points: usize,
+    lambda: &[Tile],
+    mean: &[Tile],
+    mask: &[Lanes],
+    natural: &mut [Tile],
+    up: &mut [Tile],
+    down: &mut [Tile],
+    log_q: &mut [[f32; DRAWS]; DRAWS],
+) {
+    for i in 0..points {
+        let mut base = splat(s, 0.0);
+        for j in 0..lambda.len() {
+            let mask = load(s, &mask[j].0);
+            match family {
+                Family::Poisson => {
+                    let m = row(s, &mean[j], i);
+                    (ln(s, m.max(splat(s, f32::MIN_POSITIVE))) * mask).store_slice(&mut natural[j].0[i]);
+                    m.store_slice(&mut up[j].0[i]);
+                    base = m.mul_add(mask, base);
+                }
+                Family::Bernoulli => {
+                    let logit = row(s, &lambda[j], i).max(splat(s, -LOGIT_MAX)).min(splat(s, LOGIT_MAX));
+                    (logit * mask).store_slice(&mut natural[j].0[i]);
+                    exp(s, logit).store_slice(&mut up[j].0[i]);
+                    exp(s, -logit).store_slice(&mut down[j].0[i]);
+                    base = softplus_sigmoid(s, logit).0.mul_add(mask, base);
+                }
+            }
+        }
+        let base = total(base);
+        log_q[i].iter_mut().for_each(|log_q| *log_q -= base);
+    }
+}
+
+simd_fn!(
+    /// The natural parameters of a layer's factors, and what else is needed of them; subtracts their normalising constants.
+    fn describe(
+        family: Family,
+        points: usize,
+        lambda: &[Tile],
+        mean: &[Tile],
+        mask: &[Lanes],
+        natural: &mut [Tile],
+        up: &mut [Tile],
+        down: &mut [Tile],
+        log_q: &mut [[f32; DRAWS]; DRAWS],
+    ) = describe_kernel
+);
+
+#[inline(always)]
+fn densities_kernel<S: Simd>(
+    s: S,
+    points: usize,
+    natural: &[Tile],
+    z: &[Tile],
+    draws: usize,
+    log_q: &mut [[f32; DRAWS]; DRAWS],
+) {
+    for i in 0..points {
+        let mut sum = [splat(s, 0.0); DRAWS];
+        for (natural, z) in natural.iter().zip(z) {
+            let natural = row(s, natural, i);
+            for q in 0..draws {
+                sum[q] = natural.mul_add(row(s, z, q), sum[q]);
+            }
+        }
+        for q in 0..draws {
+            log_q[i][q] += total(sum[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds ln q(z | λ_i) of each point and draw, but for what it has in common for all points.
+    fn densities(points: usize, natural: &[Tile], z: &[Tile], draws: usize, log_q: &mut [[f32; DRAWS]; DRAWS]) = densities_kernel
+);
+
+#[inline(always)]
+fn differences_kernel<S: Simd>(
+    s: S,
+    family: Family,
+    points: usize,
+    tiles: Range<usize>,
+    [natural, up, down]: [&[Tile]; 3],
+    mask: &[Lanes],
+    responsibility: &[[f32; DRAWS]; DRAWS],
+    z: &[Tile],
+    draws: usize,
+    signal: &mut [Tile],
+) {
+    let tiny = splat(s, f32::MIN_POSITIVE);
+    for j in tiles {
+        for q in 0..draws {
+            let (mut more, mut less) = (splat(s, 0.0), splat(s, 0.0));
+            for i in 0..points {
+                let share = splat(s, responsibility[i][q]);
+                more = row(s, &up[j], i).mul_add(share, more);
+                if family == Family::Bernoulli {
+                    less = row(s, &down[j], i).mul_add(share, less);
+                }
+            }
+            // What the mixture adds as the latent goes up.
+            let mixed = match family {
+                Family::Poisson => ln(s, more.max(tiny)),
+                Family::Bernoulli => {
+                    let is_on = row(s, &z[j], q).simd_gt(splat(s, 0.5));
+                    is_on.select(-ln(s, less.max(tiny)), ln(s, more.max(tiny)))
+                }
+            };
+            let change = (row(s, &natural[j], q % points) - mixed) * load(s, &mask[j].0);
+            (row(s, &signal[j], q) + change).store_slice(&mut signal[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    fn differences(
+        family: Family,
+        points: usize,
+        tiles: Range<usize>,
+        described: [&[Tile]; 3],
+        mask: &[Lanes],
+        responsibility: &[[f32; DRAWS]; DRAWS],
+        z: &[Tile],
+        draws: usize,
+        signal: &mut [Tile],
+    ) = differences_kernel
+);
