@@ -37,6 +37,7 @@ fn the_summary_has_every_field() {
         "schema",
         "corpus",
         "family",
+        "families",
         "layers",
         "method",
         "weights",
@@ -112,7 +113,7 @@ fn a_run_leaves_its_files() {
     assert!(activations.contains("\nGenesis "));
     assert!(std::fs::read(out.join("weights.parquet")).expect("a file").starts_with(b"PAR1"));
     let trace = read("trace.csv");
-    assert_eq!((trace.lines().next(), trace.lines().count()), (Some("epoch,elbo"), 5));
+    assert_eq!((trace.lines().next(), trace.lines().count()), (Some("epoch,objective"), 5));
     let last = trace.lines().last().and_then(|line| line.strip_prefix("4,")).expect("the fourth epoch");
     // What was climbed in an epoch is of documents and weights on their way; the bound is of where they ended.
     assert!((last.parse::<f64>().expect("a number") - number(&found["elbo"])).abs() < 0.2, "{trace} {found}");
@@ -154,6 +155,25 @@ fn every_choice_is_taken() {
             "{choice}"
         );
     }
+}
+
+/// A layer has its own family where it names one, in the report, the summary and what repeats the run.
+#[test]
+fn layers_have_families_of_their_own() {
+    let folder = Folder::new("topics-families");
+    let out = folder.path("run");
+    let line = format!(
+        "topics bible --family bernoulli --layers 5,poisson:3,2 --epochs 2 --heldout 0.02 --out {}",
+        out.display()
+    );
+    let found = json(&line);
+    assert_eq!(found["families"], json!(["bernoulli", "poisson", "bernoulli"]));
+    assert_eq!((&found["family"], &found["layers"]), (&json!("bernoulli"), &json!([5, 3, 2])));
+    let config = std::fs::read_to_string(out.join("config.toml")).expect("a configuration");
+    let families: Vec<&str> = config.lines().filter(|line| line.starts_with("family")).collect();
+    assert_eq!(families, ["family = \"bernoulli\"", "family = \"poisson\"", "family = \"bernoulli\""]);
+    let said = printed(&format!("{line} --quiet"));
+    assert!(said.contains("layers      5 bernoulli, 3 poisson, 2 bernoulli\n"), "{said}");
 }
 
 /// Each format of the same few documents.
@@ -200,6 +220,7 @@ fn what_is_wrong_is_said() {
     let cases = [
         ("topics".to_owned(), 64, "<CORPUS>"),
         ("topics bible --layers 50,x".to_owned(), 64, "`x` is no width"),
+        ("topics bible --layers 50,cauchy:5".to_owned(), 64, "`cauchy` is no family of latents: use "),
         ("topics bible --layers 0".to_owned(), 64, "a layer has from 1 to 4096 latents"),
         (
             "topics bible --method flows".to_owned(),

@@ -18,16 +18,18 @@ Examples:
   hyperprior topics mail/ --layers 100                  a folder with a text file for each document
   hyperprior topics abstracts.txt --stop-words none     a document on each line
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run
+  hyperprior topics bible --layers 50,bernoulli:10      counts of topics below, switches above
   hyperprior topics docword.kos.txt --vocab vocab.kos.txt --method mean-field --weights point
   hyperprior topics bible --json --quiet > summary.json")]
 pub struct Topics {
     #[command(flatten)]
     input: Input,
-    /// The law of the latents: poisson (how often) or bernoulli (whether at all)
+    /// The law of the latents of layers that name no other: poisson (how often) or bernoulli (whether at all)
     #[arg(long, default_value_t, value_name = "FAMILY", value_parser = chosen::<Family>)]
     family: Family,
-    /// How many latents each layer has, separated by commas, the layer next to the words first
-    #[arg(long, default_value_t = Layers(vec![50]), value_name = "WIDTHS")]
+    /// How many latents each layer has, separated by commas, the layer next to the words first; a layer may name a family of its
+    /// own, as in 100,bernoulli:30
+    #[arg(long, default_value_t = Layers::one(50), value_name = "LAYERS")]
     layers: Layers,
     /// The approximation of a document's latents: mean-field, hvm, low-rank:R with a Gaussian of rank R, or flow:L,M with planar
     /// flows

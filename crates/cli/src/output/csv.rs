@@ -31,10 +31,10 @@ pub fn draws(out: &mut impl Write, draws: &Draws) -> io::Result<()> {
     Ok(())
 }
 
-/// `step,elbo`, or whatever is counted in the place of steps.
-pub fn trace(out: &mut impl Write, counted: &str, points: &[(u64, f64)]) -> io::Result<()> {
-    writeln!(out, "{counted},elbo")?;
-    points.iter().try_for_each(|(step, elbo)| writeln!(out, "{step},{elbo:?}"))
+/// Two columns: what is counted, such as steps, and what was seen at each.
+pub fn trace(out: &mut impl Write, [counted, seen]: [&str; 2], points: &[(u64, f64)]) -> io::Result<()> {
+    writeln!(out, "{counted},{seen}")?;
+    points.iter().try_for_each(|(at, value)| writeln!(out, "{at},{value:?}"))
 }
 
 /// A field in quotes where it needs them.

@@ -71,9 +71,9 @@ impl RunDirectory {
         self.write(name, |file| columns::parquet(file, table))
     }
 
-    /// `trace.csv`: the bound's estimate at the steps that were kept, or at whatever is counted in their place.
-    pub fn trace(&self, counted: &str, points: &[(u64, f64)]) -> Result<PathBuf, WriteError> {
-        self.write("trace.csv", |file| csv::trace(file, counted, points))
+    /// `trace.csv`: how what is climbed rose, under the names of what is counted and of what was seen.
+    pub fn trace(&self, names: [&str; 2], points: &[(u64, f64)]) -> Result<PathBuf, WriteError> {
+        self.write("trace.csv", |file| csv::trace(file, names, points))
     }
 
     /// `summary.json`, of a [`RunSummary`](summary::RunSummary) or anything that holds one.

@@ -189,7 +189,7 @@ fn settings_and_traces_are_read_back() {
     let config = run.config(&settings).unwrap();
     assert_eq!(toml::from_str::<Settings>(&fs::read_to_string(config).unwrap()).unwrap(), settings);
 
-    let trace = run.trace("step", &[(10, -3.25), (20, f64::NEG_INFINITY)]).unwrap();
+    let trace = run.trace(["step", "elbo"], &[(10, -3.25), (20, f64::NEG_INFINITY)]).unwrap();
     assert_eq!(fs::read_to_string(trace).unwrap(), "step,elbo\n10,-3.25\n20,-inf\n");
 }
 
@@ -246,7 +246,7 @@ fn what_cannot_be_written_is_named_and_leaves_nothing() {
 
     let names: Vec<_> = fs::read_dir(&folder.0).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert_eq!(names, ["draws.csv"], "no temporary file is left");
-    let path = run.trace("step", &[]).unwrap();
+    let path = run.trace(["step", "elbo"], &[]).unwrap();
     let error = RunDirectory::create(path.join("run")).unwrap_err();
     assert!(error.to_string().contains("trace.csv"), "{error}");
 }
@@ -255,7 +255,7 @@ fn what_cannot_be_written_is_named_and_leaves_nothing() {
 fn a_failed_write_keeps_the_file_that_was_there() {
     let folder = Folder::new("kept");
     let run = folder.run();
-    let path = run.trace("step", &[(1, -1.0)]).unwrap();
+    let path = run.trace(["step", "elbo"], &[(1, -1.0)]).unwrap();
     let failed = run.write("trace.csv", |_| Err(std::io::ErrorKind::StorageFull.into()));
     assert!(failed.unwrap_err().to_string().contains("free some space"));
     assert_eq!(fs::read_to_string(path).unwrap(), "step,elbo\n1,-1.0\n");

@@ -53,7 +53,7 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     let weights = named(&|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
     let rows = told.train.vocabulary();
     run.columns_parquet("weights.parquet", &Columns { key: "term", rows, columns: &weights })?;
-    run.trace("epoch", &told.trace)?;
+    run.trace(["epoch", "objective"], &told.trace)?;
     run.json("topics.json", &told.topics)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&told.summary())?;

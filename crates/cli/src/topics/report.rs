@@ -1,6 +1,7 @@
 //! What a person reads about a finished training.
 
 use super::foretold::Foretold;
+use super::layers::in_words;
 use super::told::Told;
 use crate::table;
 use hyperprior_def::heldout::Heldout;
@@ -41,11 +42,9 @@ fn corpus(told: &Told) -> String {
 
 fn facts(told: &Told) -> Vec<(&'static str, String)> {
     let settings = told.training.settings();
-    let widths: Vec<String> = settings.layers.iter().map(|layer| layer.width.to_string()).collect();
-    let layers = format!("{} {}", widths.join(", "), settings.layers[0].family);
     let epochs = if told.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
     vec![
-        ("layers", layers),
+        ("layers", in_words(&settings.layers)),
         ("method", format!("{}, {} weights", settings.method, settings.weights)),
         ("epochs", format!("{}{epochs}", told.training.epoch())),
         ("time", duration(told.wall_seconds)),

@@ -34,7 +34,9 @@ pub struct Told<'a> {
 pub struct Summary<'a> {
     schema: u32,
     corpus: &'a str,
+    /// The lowest layer's, and every layer's from below.
     family: String,
+    families: Vec<String>,
     layers: Vec<usize>,
     method: String,
     weights: String,
@@ -124,6 +126,7 @@ impl Told<'_> {
             schema: SCHEMA,
             corpus: &self.name,
             family: settings.layers[0].family.to_string(),
+            families: settings.layers.iter().map(|layer| layer.family.to_string()).collect(),
             layers: settings.layers.iter().map(|layer| layer.width).collect(),
             method: settings.method.to_string(),
             weights: settings.weights.to_string(),

@@ -1,17 +1,17 @@
-//! What is seen of a training while it runs, and what is kept of that.
+//! What is seen of a training while it runs.
 
 use hyperprior_def::Epoch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// Shows epochs on standard error, and keeps a trace of the bound.
+/// Shows epochs on standard error.
 pub struct Watch {
     bar: ProgressBar,
     words: f64,
     spent: Duration,
     glanced: Option<f64>,
-    /// (epoch, bound per word).
-    pub trace: Vec<(u64, f64)>,
+    /// What was climbed last, per word.
+    climbed: f64,
 }
 
 impl Watch {
@@ -24,7 +24,7 @@ impl Watch {
         bar.set_message("reading");
         // An epoch may take long.
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar, words: 0.0, spent: Duration::ZERO, glanced: None, trace: Vec::new() }
+        Self { bar, words: 0.0, spent: Duration::ZERO, glanced: None, climbed: 0.0 }
     }
 
     /// Whether anyone sees it.
@@ -53,7 +53,7 @@ impl Watch {
     pub fn epoch(&mut self, epoch: &Epoch, words: f64, began: Instant) {
         self.words += words;
         self.spent += began.elapsed();
-        self.trace.push((epoch.number.into(), epoch.objective / words));
+        self.climbed = epoch.objective / words;
         self.bar.set_position(epoch.number.into());
         self.show();
     }
@@ -65,10 +65,9 @@ impl Watch {
     }
 
     fn show(&self) {
-        let (_, bound) = self.trace.last().copied().unwrap_or_default();
         let speed = short(self.words / self.spent.as_secs_f64().max(1e-9));
         let glanced = self.glanced.map_or_else(String::new, |p| format!(" · held-out {p:.0}"));
-        self.bar.set_message(format!("bound {bound:.4}/word{glanced} · {speed} words/s"));
+        self.bar.set_message(format!("bound {:.4}/word{glanced} · {speed} words/s", self.climbed));
     }
 
     /// Takes the bar away.
