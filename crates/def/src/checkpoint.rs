@@ -1,21 +1,19 @@
 //! A training on disk: everything that the next epoch needs, so that a training that was broken off goes on to the same numbers.
 //!
-//! The file is a line that names the format, the settings and counters as JSON, the numbers in little-endian single precision, and a
-//! checksum of all that. The corpus is not in it, only its fingerprint.
+//! The settings and counters are the head of a sealed file. The corpus is not in it, only its fingerprint.
 
 use crate::adam::Adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::sealed::{DAMAGED_HEAD, Opener, Sealer};
 use crate::train::{Settings, Training};
 use crc32fast::Hasher;
-use hyperprior_math::single::{LANES, Lanes};
+use hyperprior_math::single::Lanes;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
 /// The first line; the number goes up when what follows changes.
 const FORMAT: &[u8] = b"hyperprior topics 1\n";
-/// Longer settings than this are no settings.
-const HEAD_MAX: u64 = 1 << 20;
 
 /// What is not an array.
 #[derive(Debug, Serialize, Deserialize)]
@@ -44,49 +42,6 @@ impl Corpus {
     }
 }
 
-/// Writes and sums up.
-struct Summed<W> {
-    inner: W,
-    hasher: Hasher,
-}
-
-impl<W: Write> Summed<W> {
-    fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.hasher.update(bytes);
-        self.inner.write_all(bytes)
-    }
-
-    fn put_lanes(&mut self, lanes: &[Lanes]) -> io::Result<()> {
-        let mut bytes = [0; 4 * LANES];
-        for lanes in lanes {
-            for (to, x) in bytes.chunks_exact_mut(4).zip(lanes.0) {
-                to.copy_from_slice(&x.to_le_bytes());
-            }
-            self.put(&bytes)?;
-        }
-        Ok(())
-    }
-}
-
-impl<R: Read> Summed<R> {
-    fn take(&mut self, bytes: &mut [u8]) -> Result<()> {
-        self.inner.read_exact(bytes).map_err(|_| Error::Checkpoint { reason: "it ends too early" })?;
-        self.hasher.update(bytes);
-        Ok(())
-    }
-
-    fn take_lanes(&mut self, lanes: &mut [Lanes]) -> Result<()> {
-        let mut bytes = [0; 4 * LANES];
-        for lanes in lanes {
-            self.take(&mut bytes)?;
-            for (x, from) in lanes.0.iter_mut().zip(bytes.chunks_exact(4)) {
-                *x = f32::from_le_bytes([from[0], from[1], from[2], from[3]]);
-            }
-        }
-        Ok(())
-    }
-}
-
 impl<'a> Training<'a> {
     /// Writes all that the next epoch needs. Between two epochs only.
     ///
@@ -103,17 +58,9 @@ impl<'a> Training<'a> {
             history: self.history.iter().map(|x| x.to_bits()).collect(),
             corpus: self.corpus.fingerprint(),
         };
-        let head = serde_json::to_vec(&head)?;
-        let mut out = Summed { inner: out, hasher: Hasher::new() };
-        out.put(FORMAT)?;
-        out.put(&(head.len() as u64).to_le_bytes())?;
-        out.put(&head)?;
-        for lanes in self.arrays() {
-            out.put_lanes(lanes)?;
-        }
-        let sum = out.hasher.clone().finalize();
-        out.inner.write_all(&sum.to_le_bytes())?;
-        out.inner.flush()
+        let mut out = Sealer::new(out, FORMAT, &head)?;
+        self.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
+        out.finish()
     }
 
     /// A training as it was saved, on the corpus that it was on.
@@ -122,22 +69,7 @@ impl<'a> Training<'a> {
     /// [`Error::Checkpoint`] for a file that is none, is of another version, is cut off or damaged, or goes with another corpus.
     pub fn load(corpus: &'a Corpus, file: impl Read) -> Result<Self> {
         let bad = |reason| Error::Checkpoint { reason };
-        let mut file = Summed { inner: file, hasher: Hasher::new() };
-        let mut format = [0; FORMAT.len()];
-        file.take(&mut format)?;
-        if format != FORMAT {
-            let is_ours = format.starts_with(&FORMAT[..FORMAT.len() - 2]);
-            return Err(bad(if is_ours { "it was written by another version" } else { "it is no such file" }));
-        }
-        let mut len = [0; 8];
-        file.take(&mut len)?;
-        let len = u64::from_le_bytes(len);
-        if len > HEAD_MAX {
-            return Err(bad("its settings are damaged"));
-        }
-        let mut head = vec![0; len as usize];
-        file.take(&mut head)?;
-        let head: Head = serde_json::from_slice(&head).map_err(|_| bad("its settings are damaged"))?;
+        let (mut file, head): (_, Head) = Opener::new(file, FORMAT).map_err(bad)?;
         if head.version != env!("CARGO_PKG_VERSION") {
             return Err(bad("it was written by another version"));
         }
@@ -146,7 +78,7 @@ impl<'a> Training<'a> {
         }
         let mut training = Self::new(corpus, &head.settings)?;
         if head.adam.len() != training.between.len() {
-            return Err(bad("its settings are damaged"));
+            return Err(bad(DAMAGED_HEAD));
         }
         training.epoch = head.epoch;
         training.step = head.step;
@@ -155,14 +87,9 @@ impl<'a> Training<'a> {
             between.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));
         }
         for lanes in training.arrays_mut() {
-            file.take_lanes(lanes)?;
+            file.lanes(lanes).map_err(bad)?;
         }
-        let sum = file.hasher.clone().finalize();
-        let mut stored = [0; 4];
-        file.take(&mut stored)?;
-        if u32::from_le_bytes(stored) != sum {
-            return Err(bad("it is damaged: its checksum does not agree"));
-        }
+        file.finish().map_err(bad)?;
         training.terms.restore(head.sharpness);
         Ok(training)
     }

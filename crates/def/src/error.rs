@@ -155,6 +155,12 @@ pub enum Error {
         /// Why.
         reason: &'static str,
     },
+    /// A file does not hold a trained model.
+    #[error("this file has no model that documents can be fitted with: {reason}; train the model anew")]
+    Model {
+        /// Why.
+        reason: &'static str,
+    },
     /// A field of the settings has a value that has no meaning.
     #[error("setting `{field}` = {value} is not possible: {reason}")]
     BadSetting {

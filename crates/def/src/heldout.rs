@@ -8,13 +8,14 @@ use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
 use crate::shape::Shape;
-use crate::train::Training;
+use crate::train::{Settings, Training};
 use crate::weights::{Between, TermWeights};
 use hyperprior_math::random::stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes};
 use hyperprior_math::special::ln_factorial;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
 
 /// How a document's latents are fitted once the weights are given. The same for every method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,6 +68,32 @@ pub struct Heldout {
     pub hidden: f64,
 }
 
+/// What has been measured so far: how well the hidden words are foretold in both ways, the bound, and how many words were hidden and
+/// seen.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Measured {
+    sums: [f64; 5],
+}
+
+impl Measured {
+    fn add(&mut self, rows: &[[f64; 5]]) {
+        for row in rows {
+            self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
+        }
+    }
+
+    /// What that comes to.
+    pub fn heldout(&self) -> Heldout {
+        let [plug_in, averaged, elbo, hidden, seen] = self.sums;
+        Heldout {
+            perplexity: (-plug_in / hidden).exp(),
+            perplexity_averaged: (-averaged / hidden).exp(),
+            elbo_per_word: elbo / seen,
+            hidden,
+        }
+    }
+}
+
 /// What is hidden.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hide {
@@ -114,12 +141,12 @@ pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, 
 
 /// A model with its weights given.
 pub struct Predictor<'a> {
-    shape: &'a Shape,
-    method: Method,
+    pub(crate) shape: &'a Shape,
+    pub(crate) method: Method,
     terms: &'a TermWeights,
     between: Vec<Between>,
     activity: f32,
-    seed: u64,
+    pub(crate) seed: u64,
     settings: FitSettings,
 }
 
@@ -129,16 +156,19 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// What [`FitSettings::check`] says.
     pub fn new(training: &'a Training, settings: FitSettings) -> Result<Self> {
+        let model = (training.shape(), training.terms(), training.settled());
+        Self::with(model, training.settings(), settings, training.settings().seed)
+    }
+
+    /// With the weights as they are; those between layers have settled.
+    pub(crate) fn with(
+        (shape, terms, between): (&'a Shape, &'a TermWeights, Vec<Between>),
+        trained: &Settings,
+        settings: FitSettings,
+        seed: u64,
+    ) -> Result<Self> {
         settings.check()?;
-        Ok(Self {
-            shape: training.shape(),
-            method: training.settings().method,
-            terms: training.terms(),
-            between: training.settled(),
-            activity: training.settings().activity,
-            seed: training.settings().seed,
-            settings,
-        })
+        Ok(Self { shape, method: trained.method, terms, between, activity: trained.activity, seed, settings })
     }
 
     /// With another variational model of a document than the training's.
@@ -148,7 +178,7 @@ impl<'a> Predictor<'a> {
     }
 
     /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
-    fn fit(&self, seen: &Document, hidden: &Document, hide: Hide, index: u64) -> (Vec<Lanes>, f64) {
+    pub(crate) fn fit(&self, seen: &Document, hidden: &Document, hide: Hide, index: u64) -> (Vec<Lanes>, f64) {
         let shape = self.shape;
         let len = self.method.parameters_len(shape);
         let [mut at, mut first, mut second] = [0, 1, 2].map(|_| vec![Lanes::default(); len]);
@@ -220,6 +250,17 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// What the hiding says.
     pub fn heldout(&self, corpus: &Corpus, hide: Hide) -> Result<Heldout> {
+        let mut measured = Measured::default();
+        self.measure(corpus, hide, 0..corpus.documents_len(), &mut measured)?;
+        Ok(measured.heldout())
+    }
+
+    /// The same for some of the documents, for whoever wants to see how far it is, or to stop. In whatever ranges documents are
+    /// measured one after another, the numbers are the same.
+    ///
+    /// # Errors
+    /// What the hiding says.
+    pub fn measure(&self, corpus: &Corpus, hide: Hide, documents: Range<usize>, into: &mut Measured) -> Result<()> {
         let one = |d: usize| -> Result<[f64; 5]> {
             let (seen, hidden) = hide.apply(corpus.document(d), self.seed, d as u64)?;
             if seen.terms.is_empty() || hidden.terms.is_empty() {
@@ -230,18 +271,9 @@ impl<'a> Predictor<'a> {
             let count = |document: &Document| document.counts.iter().map(|x| f64::from(*x)).sum::<f64>();
             Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
         };
-        let rows: Vec<[f64; 5]> = (0..corpus.documents_len()).into_par_iter().map(one).collect::<Result<_>>()?;
-        let mut sums = [0.0; 5];
-        for row in rows {
-            sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-        }
-        let [plug_in, averaged, elbo, hidden, seen] = sums;
-        Ok(Heldout {
-            perplexity: (-plug_in / hidden).exp(),
-            perplexity_averaged: (-averaged / hidden).exp(),
-            elbo_per_word: elbo / seen,
-            hidden,
-        })
+        let rows: Vec<[f64; 5]> = documents.into_par_iter().map(one).collect::<Result<_>>()?;
+        into.add(&rows);
+        Ok(())
     }
 
     /// Σ y ln μ over the hidden words, with the means plugged in and with the rates averaged over draws.

@@ -1,7 +1,8 @@
 //! Deep exponential families on text.
 //!
 //! [`corpus`] holds the counts: who reads them, how they are split, and one corpus that is always there. [`Training`] fits the
-//! layers, [`heldout`] says how well hidden words are foretold, and [`topics`] tells the latents by their words.
+//! layers, [`heldout`] says how well hidden words are foretold, and [`topics`] tells the latents by their words. [`Trained`] is what
+//! is kept of a training, for documents that come later.
 //!
 //! ```
 //! let bible = hyperprior_def::corpus::bible();
@@ -19,21 +20,26 @@ mod estimate;
 #[cfg(test)]
 mod estimate_law;
 pub mod heldout;
+mod infer;
 mod kernel;
 mod local;
+mod sealed;
 mod shape;
 pub mod topics;
 mod train;
+mod trained;
 mod weights;
 
 pub use activity::Activity;
 pub use corpus::Corpus;
 pub use document::DocumentModel;
 pub use error::{Error, Result};
+pub use infer::Inferred;
 pub use local::Method;
 pub use shape::{Family, Layer, Shape};
 pub use topics::Topics;
 pub use train::{Epoch, Settings, Training};
+pub use trained::Trained;
 pub use weights::{Belief, Between, TermPrior, TermWeights};
 
 /// The book's samples, compiled and run as doctests.

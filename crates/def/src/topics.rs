@@ -151,14 +151,14 @@ fn used(order: &[usize], weight: &dyn Fn(usize) -> f64) -> Vec<(usize, f64)> {
     positive.take(USES).map(|place| (place, weights[place])).collect()
 }
 
-fn words(rates: &[f64], vocabulary: &[String], len: usize) -> Vec<Word> {
+pub(crate) fn words(rates: &[f64], vocabulary: &[String], len: usize) -> Vec<Word> {
     let total: f64 = rates.iter().sum();
     let positive = descending(rates).into_iter().filter(|v| rates[*v] > 0.0);
     positive.take(len).map(|v| Word { word: vocabulary[v].clone(), share: rates[v] / total }).collect()
 }
 
 /// The places of the values, the largest value first, of equal ones the earlier.
-fn descending(values: &[f64]) -> Vec<usize> {
+pub(crate) fn descending(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
     order

@@ -221,6 +221,12 @@ impl TermWeights {
         self.refresh();
     }
 
+    /// About how many words of the corpus a latent explains: Σ_v E W_vk times what it did in all documents.
+    pub(crate) fn explained(&self, k: usize) -> f64 {
+        let activity = self.rate[k / LANES].0[k % LANES] - self.prior.rate;
+        f64::from(activity) * f64::from(self.sum(k))
+    }
+
     pub(crate) fn sharpness(&self) -> f32 {
         self.sharpness
     }
@@ -385,6 +391,14 @@ impl Between {
     /// How many parents there are.
     pub fn parents_len(&self) -> usize {
         self.parents_len
+    }
+
+    pub(crate) fn means(&self) -> &[Lanes] {
+        &self.mean
+    }
+
+    pub(crate) fn means_mut(&mut self) -> &mut [Lanes] {
+        &mut self.mean
     }
 
     pub(crate) fn adam(&self) -> &[Adam; 2] {

@@ -1,7 +1,7 @@
 //! Counts of words in documents: how they are kept, read and split.
 //!
 //! [`read`] takes LDA-C, UCI bag-of-words and Matrix Market files, text with a document on each line, and folders of
-//! text. [`bible`] is a corpus that needs no file. [`Corpus::split`] sets documents aside, [`hide_types`] and
+//! text. [`bible`] is a corpus that needs no file. [`Known`] reads documents into a vocabulary that is given. [`Corpus::split`] sets documents aside, [`hide_types`] and
 //! [`hide_tokens`] set parts of a document aside.
 
 mod bible;
@@ -9,6 +9,7 @@ mod builder;
 mod folder;
 mod format;
 mod hide;
+mod known;
 mod ldac;
 mod lines;
 mod list;
@@ -23,6 +24,7 @@ mod uci;
 pub use bible::bible;
 pub use format::Format;
 pub use hide::{Document, hide_tokens, hide_types};
+pub use known::{Known, KnownCorpus};
 pub use note::Note;
 pub use read::{ReadSettings, read, read_from};
 pub use text::{StopWords, TextSettings, words};

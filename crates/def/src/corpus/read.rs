@@ -34,7 +34,7 @@ impl ReadSettings {
     }
 
     /// A vocabulary that would have no say must not be passed over in silence.
-    fn check_no_vocabulary(&self) -> Result<()> {
+    pub(super) fn check_no_vocabulary(&self) -> Result<()> {
         let Some(path) = &self.vocabulary else { return Ok(()) };
         let reason = "a text makes its own vocabulary; leave this out, or give a file of counts";
         Err(Error::BadSetting { field: "vocabulary", value: path.display().to_string(), reason })
@@ -83,10 +83,7 @@ pub fn read_from(path: impl AsRef<Path>, reader: impl Read, settings: &ReadSetti
 
 fn read_lines(mut lines: Lines, settings: &ReadSettings) -> Result<(Corpus, Vec<Note>)> {
     let path = lines.path().to_path_buf();
-    let format = match settings.format.or_else(|| Format::of(&path, lines.head())) {
-        Some(format) => format,
-        None => return Err(no_format(lines)),
-    };
+    let format = format_of(&mut lines, settings)?;
     let mut notes = Vec::new();
     if format == Format::Text {
         settings.check_no_vocabulary()?;
@@ -95,14 +92,7 @@ fn read_lines(mut lines: Lines, settings: &ReadSettings) -> Result<(Corpus, Vec<
         return assemble(&path, counts, vocabulary, given_names(settings, None)?, notes);
     }
     let vocabulary = settings.vocabulary.as_deref().map(List::open_vocabulary).transpose()?;
-    let (counts, terms_len) = match format {
-        Format::LdaC => ldac::read(&mut lines, vocabulary.as_ref())?,
-        Format::Uci => uci::read(&mut lines, vocabulary.as_ref())?,
-        Format::MatrixMarket => matrix_market::read(&mut lines, vocabulary.as_ref())?,
-        Format::Text | Format::Folder => {
-            return Err(Error::Read { path, reason: std::io::ErrorKind::NotADirectory.into() });
-        }
-    };
+    let (counts, terms_len) = counted(&mut lines, format, vocabulary.as_ref())?;
     let terms = match vocabulary {
         Some(list) => list.names,
         None => {
@@ -117,8 +107,26 @@ fn read_lines(mut lines: Lines, settings: &ReadSettings) -> Result<(Corpus, Vec<
     assemble(&path, counts, terms, given_names(settings, None)?, notes)
 }
 
+/// The format that is asked for, or the one that the name and the first lines speak of.
+pub(super) fn format_of(lines: &mut Lines, settings: &ReadSettings) -> Result<Format> {
+    settings.format.or_else(|| Format::of(lines.path(), lines.head())).ok_or_else(|| no_format(lines))
+}
+
+/// The counts of a file that numbers its terms, and how many terms there are.
+pub(super) fn counted(lines: &mut Lines, format: Format, vocabulary: Option<&List>) -> Result<(Counts, usize)> {
+    match format {
+        Format::LdaC => ldac::read(lines, vocabulary),
+        Format::Uci => uci::read(lines, vocabulary),
+        Format::MatrixMarket => matrix_market::read(lines, vocabulary),
+        Format::Text | Format::Folder => {
+            let path = lines.path().to_path_buf();
+            Err(Error::Read { path, reason: std::io::ErrorKind::NotADirectory.into() })
+        }
+    }
+}
+
 /// What to say of a file in no known format: what keeps it from being read at all, if something does.
-fn no_format(mut lines: Lines) -> Error {
+fn no_format(lines: &mut Lines) -> Error {
     let path = lines.path().to_path_buf();
     match lines.advance() {
         Err(error) => error,
@@ -127,14 +135,14 @@ fn no_format(mut lines: Lines) -> Error {
     }
 }
 
-fn given_names(settings: &ReadSettings, otherwise: Option<List>) -> Result<Option<List>> {
+pub(super) fn given_names(settings: &ReadSettings, otherwise: Option<List>) -> Result<Option<List>> {
     match &settings.names {
         Some(path) => Lines::open(path).and_then(List::read).map(Some),
         None => Ok(otherwise),
     }
 }
 
-fn assemble(
+pub(super) fn assemble(
     path: &Path,
     counts: Counts,
     vocabulary: Vec<String>,
@@ -157,7 +165,7 @@ fn assemble(
     Ok((Corpus::from_counts(counts, names, vocabulary), notes))
 }
 
-fn nothing(path: &Path) -> Error {
+pub(super) fn nothing(path: &Path) -> Error {
     let message = "no document has a word in it".into();
     Error::Empty {
         path: path.to_path_buf(),

@@ -7,7 +7,7 @@ mod words;
 pub use stop::StopWords;
 pub use words::words;
 
-use super::builder::Builder;
+use super::builder::{Builder, Counts};
 use super::lines::Lines;
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -130,6 +130,13 @@ impl Counter {
             };
             builder.push(number, 1.0);
         });
+    }
+
+    /// The counts of every word, without limits, and the words by their numbers.
+    pub fn counts(self) -> (Counts, Vec<String>) {
+        let mut words: Vec<(String, u32)> = self.numbers.into_iter().collect();
+        words.sort_unstable_by_key(|word| word.1);
+        (self.builder.counts(), words.into_iter().map(|word| word.0).collect())
     }
 
     /// Ends the document at hand.

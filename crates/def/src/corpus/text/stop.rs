@@ -25,7 +25,7 @@ pub enum StopWords {
 
 impl StopWords {
     /// The words, as [`words`] hands them over.
-    pub(super) fn set(&self) -> Result<HashSet<String>> {
+    pub(in crate::corpus) fn set(&self) -> Result<HashSet<String>> {
         let mut set = HashSet::new();
         let mut add = |text: &str| words(text, |word| set.extend([word.to_string()]));
         match self {
