@@ -156,12 +156,24 @@ impl Trained {
         words(&rates, &self.vocabulary, len)
     }
 
-    /// The share that each latent of the lowest layer has in the words that a document with these latents is expected to have; the
-    /// background has the rest.
-    pub fn shares(&self, lowest: &[f32]) -> Vec<f64> {
-        let parts: Vec<f64> =
-            lowest.iter().enumerate().map(|(k, z)| f64::from(*z) * f64::from(self.terms.sum(k))).collect();
-        let total = parts.iter().sum::<f64>() + self.terms.background_sum();
-        parts.iter().map(|part| part / total).collect()
+    /// The share of a document's words that each latent of the lowest layer explains, where the latents are at these means; the
+    /// background explains the rest. A word is shared out in proportion to what each adds to its rate. All are 0 for a document
+    /// without words.
+    ///
+    /// # Panics
+    /// There are not as many means as latents, or there is no such term.
+    pub fn shares(&self, lowest: &[f32], (terms, counts): (&[u32], &[f32])) -> Vec<f64> {
+        assert_eq!(lowest.len(), self.terms.width(), "a mean for each latent");
+        let mut shares = vec![0.0; lowest.len()];
+        for (term, count) in terms.iter().zip(counts) {
+            let v = *term as usize;
+            let parts: Vec<f64> =
+                lowest.iter().enumerate().map(|(k, z)| f64::from(*z) * f64::from(self.terms.mean(v, k))).collect();
+            let rate = parts.iter().sum::<f64>() + f64::from(self.terms.background(v));
+            shares.iter_mut().zip(parts).for_each(|(share, part)| *share += f64::from(*count) * part / rate);
+        }
+        let len: f64 = counts.iter().map(|count| f64::from(*count)).sum();
+        shares.iter_mut().for_each(|share| *share /= len.max(1.0));
+        shares
     }
 }

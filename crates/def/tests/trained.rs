@@ -110,6 +110,31 @@ fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
     assert!(5.0 * error + 0.25 < read.terms().background_sum(), "{error} {}", read.terms().background_sum());
 }
 
+/// Every document is of two topics at most, each with five terms of its own: the latents that have learnt a topic must explain its
+/// words and no others.
+#[test]
+fn words_are_shared_out_among_their_topics() {
+    let corpus = made(80);
+    let (_, file) = trained(&corpus, &[(Family::Poisson, 8)], Method::MeanField);
+    let read = Trained::load(file.as_slice()).unwrap();
+    let found = Predictor::of_trained(&read, FitSettings::default(), 1).unwrap().infer(&corpus, 0..20);
+    let topic = |k: usize| read.words(k, 1)[0].word[1..].parse::<usize>().unwrap() / 5;
+    for (d, found) in found.iter().enumerate() {
+        let (terms, counts) = corpus.document(d);
+        let mut shares = [0.0; 4];
+        for (k, share) in read.shares(&found.activations[0], (terms, counts)).into_iter().enumerate() {
+            shares[topic(k)] += share;
+        }
+        let mut exact = [0.0; 4];
+        for (term, count) in terms.iter().zip(counts) {
+            exact[*term as usize / 5] += f64::from(*count) / 30.0;
+        }
+        let far = shares.iter().zip(exact).map(|(share, exact)| (share - exact).abs()).fold(0.0, f64::max);
+        assert!(far < 0.1, "document {d}: {shares:?} {exact:?}");
+    }
+    assert_eq!(read.shares(&found[0].activations[0], (&[], &[])), [0.0; 8]);
+}
+
 /// Catches a seed that depends on the range, and a document that is measured twice or not at all.
 #[test]
 fn documents_are_measured_in_any_ranges() {

@@ -47,7 +47,7 @@ impl Known<'_> {
             if settings.format.is_some_and(|format| format != Format::Folder) {
                 return Err(Error::Read { path: path.to_path_buf(), reason: std::io::ErrorKind::IsADirectory.into() });
             }
-            settings.check_no_vocabulary()?;
+            check_no_vocabulary(settings)?;
             let (counter, names, notes) = folder::read(path, &every)?;
             let (counts, words) = counter.counts();
             return self.recognise(path, &counts, Some((&words, &worth)), given_names(settings, Some(names))?, notes);
@@ -56,7 +56,7 @@ impl Known<'_> {
         let format = format_of(&mut lines, settings)?;
         let names = given_names(settings, None)?;
         if format == Format::Text {
-            settings.check_no_vocabulary()?;
+            check_no_vocabulary(settings)?;
             let (counts, words) = Counter::of_lines(&mut lines, &every)?.counts();
             return self.recognise(path, &counts, Some((&words, &worth)), names, Vec::new());
         }
@@ -155,6 +155,12 @@ impl Known<'_> {
         };
         words.iter().map(place).collect()
     }
+}
+
+fn check_no_vocabulary(settings: &ReadSettings) -> Result<()> {
+    let Some(path) = &settings.vocabulary else { return Ok(()) };
+    let reason = "the words of a text are looked up as they are; leave this out, or give a file of counts";
+    Err(Error::BadSetting { field: "vocabulary", value: path.display().to_string(), reason })
 }
 
 /// How many documents without words are kept where most have none: a header may promise any number.

@@ -34,7 +34,7 @@ impl ReadSettings {
     }
 
     /// A vocabulary that would have no say must not be passed over in silence.
-    pub(super) fn check_no_vocabulary(&self) -> Result<()> {
+    fn check_no_vocabulary(&self) -> Result<()> {
         let Some(path) = &self.vocabulary else { return Ok(()) };
         let reason = "a text makes its own vocabulary; leave this out, or give a file of counts";
         Err(Error::BadSetting { field: "vocabulary", value: path.display().to_string(), reason })
