@@ -94,6 +94,27 @@ pub enum CliError {
         /// How to go on, where that is possible.
         remedy: String,
     },
+    /// The documents set aside were not all measured before the person or the system stopped that; the training is done.
+    #[error(
+        "stopped early, after {measured} of {documents} documents set aside: the topics are as they should be, and the perplexity \
+         is of those documents{remedy}"
+    )]
+    StoppedMeasuring {
+        /// The documents that were measured.
+        measured: usize,
+        /// Of how many.
+        documents: usize,
+        /// How to go on, where that is possible.
+        remedy: String,
+    },
+    /// Results were printed, but not written.
+    #[error("{error}. What was printed is complete{}", .again.as_ref().map_or_else(String::new, |again| format!("; {again} writes the files once there is room")))]
+    NotKept {
+        /// Why.
+        error: crate::output::pending::WriteError,
+        /// The command that tries it again, where there is one.
+        again: Option<String>,
+    },
     /// A fault of the program.
     #[error("internal fault: {0}; please report it")]
     Internal(String),
@@ -111,8 +132,9 @@ impl CliError {
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } => NO_INPUT,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
-            Self::Figure(_) | Self::Write(_) | Self::Output(_) => CANNOT_WRITE,
-            Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTraining { .. } => STOPPED,
+            Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
+            Self::Stopped | Self::StoppedFit { .. } => STOPPED,
+            Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } => STOPPED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }
     }
@@ -148,7 +170,7 @@ impl From<FitError> for CliError {
 impl From<serde_json::Error> for CliError {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
-            Some(kind) => Self::Output(kind.into()),
+            Some(_) => Self::Output(error.into()),
             None => Self::Internal(error.to_string()),
         }
     }

@@ -34,7 +34,7 @@ impl StopFlag {
         let _ = ctrlc::set_handler(move || {
             let is_kept = signals.is_kept.load(Ordering::SeqCst);
             if signals.is_raised.swap(true, Ordering::SeqCst) || !is_kept {
-                eprintln!("hyperprior: stopped at once; nothing was kept");
+                eprintln!("hyperprior: stopped at once; what was not written yet is lost");
                 std::process::exit(STOPPED.into());
             }
         });

@@ -108,9 +108,20 @@ fn a_run_leaves_its_files() {
     }
 
     let activations = read("activations.csv");
-    assert_eq!(activations.lines().next(), Some("document,topic1,topic2,topic3,topic4,topic5,topic6"));
-    assert_eq!(activations.lines().count(), 1 + 1189 - 24);
-    assert!(activations.contains("\nGenesis "));
+    assert_eq!(activations.lines().next(), Some("document,part,topic1,topic2,topic3,topic4,topic5,topic6"));
+    assert_eq!(activations.lines().count(), 1 + 1189);
+    // In the order of the corpus, whichever part a document is of.
+    assert!(activations.lines().nth(1).is_some_and(|row| row.starts_with("Genesis 1,")));
+    assert!(activations.lines().last().is_some_and(|row| row.starts_with("Revelation 22,")));
+    let aside: Vec<&str> = activations.lines().filter(|row| row.contains(",heldout,")).collect();
+    assert_eq!(aside.len(), 24);
+    for row in &aside {
+        let active: f32 = row.split(',').skip(2).map(|cell| cell.parse::<f32>().expect("a number")).sum();
+        assert!(active > 0.1, "{row}");
+    }
+    assert_eq!(activations.lines().filter(|row| row.contains(",train,")).count(), 1189 - 24);
+    assert!(std::fs::read(out.join("model")).expect("a file").starts_with(b"hyperprior topics model "));
+    assert!(!out.join("checkpoint").exists());
     assert!(std::fs::read(out.join("weights.parquet")).expect("a file").starts_with(b"PAR1"));
     let trace = read("trace.csv");
     assert_eq!((trace.lines().next(), trace.lines().count()), (Some("epoch,objective"), 5));
@@ -278,6 +289,49 @@ fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
     let summary: Value =
         serde_json::from_str(&std::fs::read_to_string(out.join("summary.json")).expect("a summary")).expect("JSON");
     assert!(number(&summary["epochs"]) >= 1.0);
+}
+
+/// Stopped when the training is done and documents are measured, a run has its topics, and goes on to the numbers of a run that was
+/// left alone.
+#[cfg(unix)]
+#[test]
+fn a_measurement_that_was_stopped_goes_on_to_the_same_numbers() {
+    use std::process::Stdio;
+    let folder = Folder::new("topics-measured");
+    let [whole, broken] = ["whole", "broken"].map(|name| folder.path(name).display().to_string());
+    let long = "topics bible --layers 6 --epochs 1 --method mean-field --heldout 0.4 --out";
+    let mut expected = json(&format!("{long} {whole}"));
+    let line = format!("{long} {broken}");
+    let child = command(&line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    // Written when the training is done, before anything is measured.
+    let checkpoint = std::path::Path::new(&broken).join("checkpoint");
+    let waits = (0..6000).take_while(|_| !checkpoint.exists());
+    waits.for_each(|_| std::thread::sleep(std::time::Duration::from_millis(10)));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(killed.expect("kill runs").success());
+    let output = child.wait_with_output().expect("it ends");
+    let (said, told) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{told}");
+    assert!(told.contains("stopped early, after ") && told.contains(" of 476 documents set aside"), "{told}");
+    assert!(told.contains(&format!("`hyperprior resume {broken}` goes on")), "{told}");
+    assert!(
+        said.contains("\ntopic ") && said.contains(" of the 476 documents set aside were measured before"),
+        "{said}"
+    );
+    let read = |run: &str, name: &str| std::fs::read_to_string(format!("{run}/{name}")).expect("a file");
+    let rows = |run: &str| read(run, "activations.csv").lines().filter(|row| row.contains(",heldout,")).count();
+    let summary: Value = serde_json::from_str(&read(&broken, "summary.json")).expect("JSON");
+    assert_eq!(summary["measured_documents"], json!(rows(&broken)));
+    assert!((1..476).contains(&rows(&broken)), "{}", rows(&broken));
+
+    let mut found = json(&format!("resume {broken}"));
+    for summary in [&mut found, &mut expected] {
+        summary["wall_seconds"].take();
+    }
+    assert_eq!(found, expected);
+    assert_eq!(read(&whole, "activations.csv"), read(&broken, "activations.csv"));
+    assert_eq!(rows(&whole), 476);
+    assert!(!checkpoint.exists());
 }
 
 #[test]

@@ -12,29 +12,38 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 /// A name for each row, and the columns; every column has as many numbers as there are rows.
+#[derive(Clone, Copy)]
 pub struct Columns<'a> {
     /// What the names are names of.
     pub key: &'a str,
     /// The names.
     pub rows: &'a [String],
-    /// The columns.
+    /// A column of text beside the names, and what it is called.
+    pub labels: Option<(&'a str, &'a [&'a str])>,
+    /// The columns; what is not a number is not known.
     pub columns: &'a [(String, Vec<f32>)],
 }
 
 /// A header, then a line per row.
 pub fn csv(out: &mut impl Write, table: &Columns) -> io::Result<()> {
-    let header = [table.key].into_iter().chain(table.columns.iter().map(|(name, _)| name.as_str()));
+    let label = table.labels.map(|(label, _)| label);
+    let header = [table.key].into_iter().chain(label).chain(table.columns.iter().map(|(name, _)| name.as_str()));
     writeln!(out, "{}", header.map(quoted).collect::<Vec<_>>().join(","))?;
     for (i, row) in table.rows.iter().enumerate() {
         write!(out, "{}", quoted(row))?;
-        // The shortest text that is read as the same number.
-        table.columns.iter().try_for_each(|(_, column)| write!(out, ",{:?}", column[i]))?;
+        if let Some((_, labels)) = table.labels {
+            write!(out, ",{}", quoted(labels[i]))?;
+        }
+        for (_, column) in table.columns {
+            // The shortest text that is read as the same number; none for what is not known.
+            if column[i].is_nan() { write!(out, ",")? } else { write!(out, ",{:?}", column[i])? }
+        }
         writeln!(out)?;
     }
     Ok(())
 }
 
-/// The same as a Parquet file of one row group: text, then 32-bit floats.
+/// The names and the numbers as a Parquet file of one row group: text, then 32-bit floats.
 pub fn parquet(out: &mut (impl Write + Send), table: &Columns) -> io::Result<()> {
     encode(out, table).map_err(from_disk)
 }
@@ -78,10 +87,17 @@ mod tests {
     fn rows_have_their_names_and_numbers() {
         let rows = ["Song of Solomon 1".to_owned(), "a \"word\", quoted".to_owned()];
         let columns = [("topic1".to_owned(), vec![0.5, 1e-7]), ("topic2".to_owned(), vec![0.0, 3.25])];
-        let table = Columns { key: "document", rows: &rows, columns: &columns };
+        let table = Columns { key: "document", rows: &rows, labels: None, columns: &columns };
         let mut text = Vec::new();
         csv(&mut text, &table).expect("text");
         let expected = "document,topic1,topic2\nSong of Solomon 1,0.5,0.0\n\"a \"\"word\"\", quoted\",1e-7,3.25\n";
+        assert_eq!(String::from_utf8_lossy(&text), expected);
+
+        let unknown = [("topic1".to_owned(), vec![0.5, f32::NAN])];
+        let labelled = Columns { labels: Some(("part", &["train", "heldout"])), columns: &unknown, ..table };
+        let mut text = Vec::new();
+        csv(&mut text, &labelled).expect("text");
+        let expected = "document,part,topic1\nSong of Solomon 1,train,0.5\n\"a \"\"word\"\", quoted\",heldout,\n";
         assert_eq!(String::from_utf8_lossy(&text), expected);
 
         let path = std::env::temp_dir().join(format!("hyperprior-columns-{}.parquet", std::process::id()));

@@ -22,6 +22,8 @@ use std::path::{Path, PathBuf};
 
 /// The file that a run which was broken off goes on from.
 pub const CHECKPOINT: &str = "checkpoint";
+/// The file that has what a run learnt, for documents that come later.
+pub const MODEL: &str = "model";
 
 /// The folder that a run's files go to. Every method writes its file anew and returns its path.
 #[derive(Clone, Debug)]
@@ -98,8 +100,13 @@ impl RunDirectory {
         self.write(CHECKPOINT, save)
     }
 
-    /// Takes `checkpoint` away, where there is one: a run that has ended has nothing to go on from.
-    pub fn finished(&self) {
+    /// `model`, filled by `save`.
+    pub fn model(&self, save: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> Result<PathBuf, WriteError> {
+        self.write(MODEL, save)
+    }
+
+    /// Takes `checkpoint` away, where there is one: a run that has ended, or has not begun, has nothing to go on from.
+    pub fn forget_checkpoint(&self) {
         let _ = std::fs::remove_file(self.path.join(CHECKPOINT));
     }
 

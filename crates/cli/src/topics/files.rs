@@ -41,21 +41,38 @@ impl Config {
 
 /// Writes all of them. Columns stand in the order of the topics.
 pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
-    let named = |column: &dyn Fn(&Topic) -> Vec<f32>| -> Vec<(String, Vec<f32>)> {
-        told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
-    };
-    let (weights, activity) = (told.training.terms(), &told.activity);
-    let of_document = |d: usize, topic: &Topic| activity.document(d, 0)[topic.latent];
-    let activations =
-        named(&|topic| (0..activity.documents_len()).map(|document| of_document(document, topic)).collect());
-    let rows = told.train.names();
-    run.columns_csv("activations.csv", &Columns { key: "document", rows, columns: &activations })?;
-    let weights = named(&|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
+    activations(run, told)?;
+    let weights = told.training.terms();
+    let columns = by_topic(told, &|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
     let rows = told.train.vocabulary();
-    run.columns_parquet("weights.parquet", &Columns { key: "term", rows, columns: &weights })?;
+    run.columns_parquet("weights.parquet", &Columns { key: "term", rows, labels: None, columns: &columns })?;
+    run.model(|file| told.training.save_model(Some(&told.topics), file))?;
     run.trace(["epoch", "objective"], &told.trace)?;
     run.json("topics.json", &told.topics)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&told.summary())?;
     Ok(())
+}
+
+/// `activations.csv`: the documents in the order of the corpus; of those set aside the ones that were measured.
+fn activations(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
+    let [train, test] = told.places;
+    let learnt = train.iter().enumerate().map(|(d, place)| (*place, "train", told.activity.document(d, 0)));
+    let aside = test.iter().zip(&told.aside.activity).map(|(place, own)| (*place, "heldout", own.as_slice()));
+    let mut documents: Vec<(usize, &str, &[f32])> = learnt.chain(aside).collect();
+    documents.sort_unstable_by_key(|document| document.0);
+    let rows: Vec<String> = documents.iter().map(|document| told.corpus.names()[document.0].clone()).collect();
+    let parts: Vec<&str> = documents.iter().map(|document| document.1).collect();
+    let columns = by_topic(told, &|topic| documents.iter().map(|document| document.2[topic.latent]).collect());
+    let labels = Some((PART, parts.as_slice()));
+    run.columns_csv(ACTIVATIONS, &Columns { key: "document", rows: &rows, labels, columns: &columns })?;
+    Ok(())
+}
+
+/// The file of a document's topics, and the column that says where the document is from.
+pub const ACTIVATIONS: &str = "activations.csv";
+pub const PART: &str = "part";
+
+fn by_topic(told: &Told, column: &dyn Fn(&Topic) -> Vec<f32>) -> Vec<(String, Vec<f32>)> {
+    told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
 }

@@ -1,7 +1,8 @@
 //! How well the words of documents that were set aside are foretold.
 
+use super::aside::{HASTY, first};
 use crate::error::CliError;
-use hyperprior_def::heldout::{FitSettings, Heldout, Hide, Predictor, unigram};
+use hyperprior_def::heldout::{FitSettings, Heldout, Hide, Measured, Predictor, unigram};
 use hyperprior_def::{Corpus, Training};
 
 /// The perplexity of hidden words.
@@ -14,20 +15,22 @@ pub struct Foretold {
     pub words: (Heldout, f64),
 }
 
-/// Documents that are measured where someone waits for the end.
-const HASTY: usize = 200;
-
 impl Foretold {
-    /// By a training as it stands; in haste by some of the documents. None where nothing could be hidden.
-    pub fn new(training: &Training, train: &Corpus, test: &Corpus, in_haste: bool) -> Result<Option<Self>, CliError> {
-        let few = (in_haste && test.documents_len() > HASTY).then(|| first(test, HASTY));
-        let test = few.as_ref().unwrap_or(test);
-        let predictor = Predictor::new(training, FitSettings::default())?;
-        let measure = |hide| -> Result<(Heldout, f64), CliError> {
-            Ok((predictor.heldout(test, hide)?, unigram(train, test, hide, training.settings().seed)?))
+    /// Of the first documents that were set aside, as far as they were measured. None where nothing could be hidden.
+    pub fn new(
+        training: &Training,
+        train: &Corpus,
+        measured: &Corpus,
+        [types, words]: [Measured; 2],
+    ) -> Result<Option<Self>, CliError> {
+        let beside = |found: Measured, hide| -> Result<(Heldout, f64), CliError> {
+            Ok((found.heldout(), unigram(train, measured, hide, training.settings().seed)?))
         };
-        let foretold =
-            Self { documents: test.documents_len(), types: measure(Hide::Types)?, words: measure(Hide::Tokens)? };
+        let foretold = Self {
+            documents: measured.documents_len(),
+            types: beside(types, Hide::Types)?,
+            words: beside(words, Hide::Tokens)?,
+        };
         Ok((foretold.types.0.hidden > 0.0 && foretold.words.0.hidden > 0.0).then_some(foretold))
     }
 }
@@ -53,8 +56,4 @@ impl Glance {
     pub fn perplexity(&self, training: &Training) -> Result<f64, CliError> {
         Ok(Predictor::new(training, QUICK)?.heldout(&self.corpus, Hide::Types)?.perplexity)
     }
-}
-
-fn first(corpus: &Corpus, documents: usize) -> Corpus {
-    corpus.subset(&(0..corpus.documents_len().min(documents)).collect::<Vec<_>>())
 }

@@ -1,6 +1,6 @@
 //! A run: from a corpus to what is told of its topics, from the beginning or from a checkpoint.
 
-use super::{Config, Foretold, Glance, Told, Watch, report, write};
+use super::{Aside, Config, Glance, Told, Watch, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
@@ -42,10 +42,9 @@ impl Job {
         let stop = StopFlag::on_signals_once_kept();
         let mut watch = Watch::new(self.config.train.epochs, self.quiet);
         let (corpus, notes) = read()?;
-        if !self.quiet {
-            notes.iter().for_each(|note| watch.note(note));
-        }
-        let (train, test) = self.split(&corpus)?;
+        notes.iter().for_each(|note| watch.note(note));
+        let places = self.split(&corpus)?;
+        let [train, test] = places.each_ref().map(|places| corpus.subset(places));
         // A folder that cannot be made is better known before the training than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         let mut training = match &run {
@@ -58,15 +57,13 @@ impl Job {
         };
         if let Some(run) = &run {
             run.config(&self.config)?;
+            if !is_resumed {
+                // An earlier run's would be gone on from in the place of this one's.
+                run.forget_checkpoint();
+            }
         }
-        climb(&mut training, (&train, &test), run.as_ref(), &stop, &mut watch)?;
-        watch.say("documents set aside");
-        let epochs = self.config.train.epochs;
-        let is_stopped = training.epoch() < epochs;
-        let foretold = match test.documents_len() {
-            0 => None,
-            _ => Foretold::new(&training, &train, &test, is_stopped)?,
-        };
+        let is_saved = climb(&mut training, (&train, &test), run.as_ref(), &stop, &mut watch)?;
+        let aside = Aside::new(&training, (&train, &test), &stop, &watch)?;
         watch.say("topics");
         let activity = Activity::new(&training, &train);
         let topics = Topics::new(&training, &train, &activity, self.config.words);
@@ -78,34 +75,38 @@ impl Job {
             name: self.name.clone(),
             corpus: &corpus,
             train: &train,
+            places: places.each_ref().map(Vec::as_slice),
             training: &training,
             activity,
             topics,
-            foretold,
+            aside,
             elbo,
             trace: history.map(|(e, objective)| (e as u64 + 1, objective / words)).collect(),
             wall_seconds: began.elapsed().as_secs_f64(),
         };
-        if let Some(run) = &run {
-            write(run, &told)?;
+        // Neither a full disk nor a reader that left may take the other's results away.
+        let written = run.as_ref().map_or(Ok(()), |run| write(run, &told));
+        let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));
+        let again =
+            run.as_ref().filter(|_| is_saved).map(|run| format!("`hyperprior resume {}`", run.path().display()));
+        written.map_err(|error| CliError::NotKept { error, again: again.clone() })?;
+        printed?;
+        let remedy = again.map_or_else(String::new, |again| format!("; {again} goes on"));
+        if told.is_stopped() {
+            let (epoch, epochs) = (training.epoch(), self.config.train.epochs);
+            return Err(CliError::StoppedTraining { epoch, epochs, remedy });
         }
-        self.print(&told, run.as_ref())?;
-        if is_stopped {
-            return Err(CliError::StoppedTraining {
-                epoch: training.epoch(),
-                epochs,
-                remedy: run
-                    .map_or_else(String::new, |run| format!("; `hyperprior resume {}` goes on", run.path().display())),
-            });
+        if let Some((measured, documents)) = told.unmeasured() {
+            return Err(CliError::StoppedMeasuring { measured, documents, remedy });
         }
         if let Some(run) = &run {
-            run.finished();
+            run.forget_checkpoint();
         }
         Ok(())
     }
 
     /// The documents to train on, and those set aside.
-    fn split(&self, corpus: &Corpus) -> Result<(Corpus, Corpus), CliError> {
+    fn split(&self, corpus: &Corpus) -> Result<[Vec<usize>; 2], CliError> {
         let (train, test) = corpus.split(self.config.heldout, self.config.train.seed)?;
         if train.is_empty() {
             return Err(CliError::Usage(format!(
@@ -114,7 +115,7 @@ impl Job {
                 corpus.documents_len()
             )));
         }
-        Ok((corpus.subset(&train), corpus.subset(&test)))
+        Ok([train, test])
     }
 
     fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
@@ -132,18 +133,19 @@ impl Job {
     }
 }
 
-/// Epoch after epoch, until the last or until someone asks to stop; saved now and then, and when it is stopped.
+/// Epoch after epoch, until the last or until someone asks to stop; saved now and then, and at the end. Whether there is something to
+/// go on from.
 fn climb(
     training: &mut Training,
     (train, test): (&Corpus, &Corpus),
     run: Option<&RunDirectory>,
     stop: &StopFlag,
     watch: &mut Watch,
-) -> Result<(), CliError> {
+) -> Result<bool, CliError> {
     let (epochs, words) = (training.settings().epochs, train.tokens_len() as f64);
     let glance = (watch.is_seen() && test.documents_len() > 0).then(|| Glance::new(training, train, test));
     watch.begin();
-    let mut saved = Instant::now();
+    let mut saver = Saver { run, at: Instant::now(), is_saved: training.epoch() > 0, is_failing: false };
     if training.epoch() > 0 {
         stop.keep();
     }
@@ -157,13 +159,32 @@ fn climb(
         if let Some(glance) = glance.as_ref().filter(|_| is_fifth) {
             watch.glance(glance.perplexity(training)?);
         }
-        if let Some(run) = run
-            && epoch.number < epochs
-            && (saved.elapsed() > SAVED_EVERY || stop.is_raised())
-        {
-            run.checkpoint(|file| training.save(file))?;
-            saved = Instant::now();
+        if saver.at.elapsed() > SAVED_EVERY || stop.is_raised() || epoch.number == epochs {
+            saver.save(training, watch);
         }
     }
-    Ok(())
+    Ok(saver.is_saved)
+}
+
+/// Saves a training. A disk that is full is no reason to end it: there may be room later.
+struct Saver<'a> {
+    run: Option<&'a RunDirectory>,
+    at: Instant,
+    /// Whether there is something to go on from.
+    is_saved: bool,
+    /// Whether the last time went wrong, which is said once.
+    is_failing: bool,
+}
+
+impl Saver<'_> {
+    fn save(&mut self, training: &Training, watch: &Watch) {
+        let Some(run) = self.run else { return };
+        let saved = run.checkpoint(|file| training.save(file));
+        self.is_saved |= saved.is_ok();
+        let saved = saved.and_then(|_| run.model(|file| training.save_model(None, file)));
+        if let Some(error) = saved.as_ref().err().filter(|_| !self.is_failing) {
+            watch.note(&format!("the training could not be saved: {error}. It goes on all the same"));
+        }
+        (self.at, self.is_failing) = (Instant::now(), saved.is_err());
+    }
 }

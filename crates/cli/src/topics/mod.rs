@@ -1,5 +1,6 @@
 //! Topics of a corpus: what is asked for, trained, measured on documents set aside, and told.
 
+mod aside;
 mod files;
 mod foretold;
 mod input;
@@ -9,8 +10,9 @@ mod report;
 mod told;
 mod watch;
 
+pub use aside::Aside;
 pub use files::{Config, write};
-pub use foretold::{Foretold, Glance};
+pub use foretold::Glance;
 pub use input::{Input, in_options, name_of, read_again};
 pub use job::Job;
 pub use layers::Layers;

@@ -17,7 +17,7 @@ pub fn report(told: &Told) -> String {
     for (label, text) in facts(told) {
         let _ = writeln!(out, "{label:<10}  {text}");
     }
-    if let Some(foretold) = &told.foretold {
+    if let Some(foretold) = &told.aside.foretold {
         let _ = write!(out, "\n{}", perplexities(foretold));
     }
     for (i, warning) in told.warnings().iter().enumerate() {

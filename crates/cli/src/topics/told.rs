@@ -1,6 +1,6 @@
 //! A finished training in the numbers and words that are told of it, on paper and as JSON.
 
-use super::foretold::Foretold;
+use super::aside::Aside;
 use crate::output::summary::SCHEMA;
 use hyperprior_def::topics::{Theme, Word};
 use hyperprior_def::{Activity, Belief, Corpus, Topics, Training};
@@ -13,14 +13,16 @@ pub struct Told<'a> {
     /// All documents, and those that were trained on.
     pub corpus: &'a Corpus,
     pub train: &'a Corpus,
+    /// The places in the corpus of those that were trained on and of those that were set aside.
+    pub places: [&'a [usize]; 2],
     /// The model.
     pub training: &'a Training<'a>,
-    /// Its latents in the documents.
+    /// Its latents in the documents trained on.
     pub activity: Activity,
     /// Its latents by their words.
     pub topics: Topics,
-    /// How well hidden words are foretold, where documents were set aside.
-    pub foretold: Option<Foretold>,
+    /// What was found of documents that were set aside.
+    pub aside: Aside,
     /// The bound per word.
     pub elbo: f64,
     /// (epoch, what was climbed per word).
@@ -106,6 +108,12 @@ impl Told<'_> {
         self.training.epoch() < self.training.settings().epochs
     }
 
+    /// How many of the documents set aside were measured, of how many, where that was not all.
+    pub fn unmeasured(&self) -> Option<(usize, usize)> {
+        let (measured, len) = (self.aside.activity.len(), self.places[1].len());
+        (measured < len).then_some((measured, len))
+    }
+
     /// What a person has to know before believing the topics.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
@@ -113,15 +121,19 @@ impl Told<'_> {
         if self.is_stopped() {
             warnings.push(format!("the training was stopped after epoch {epoch} of {epochs}"));
         }
+        if let Some((measured, len)) = self.unmeasured().filter(|_| !self.is_stopped()) {
+            warnings
+                .push(format!("only {measured} of the {len} documents set aside were measured before it was stopped"));
+        }
         let weights = self.training.settings().weights;
-        warnings.extend(self.foretold.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));
+        warnings.extend(self.aside.foretold.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));
         warnings
     }
 
     /// `summary.json`.
     pub fn summary(&self) -> Summary<'_> {
         let settings = self.training.settings();
-        let [types, words] = [self.foretold.map(|f| f.types), self.foretold.map(|f| f.words)];
+        let [types, words] = [self.aside.foretold.map(|f| f.types), self.aside.foretold.map(|f| f.words)];
         Summary {
             schema: SCHEMA,
             corpus: &self.name,
@@ -135,7 +147,7 @@ impl Told<'_> {
             terms: self.corpus.terms_len(),
             tokens: self.corpus.tokens_len(),
             heldout_documents: self.corpus.documents_len() - self.train.documents_len(),
-            measured_documents: self.foretold.map_or(0, |foretold| foretold.documents),
+            measured_documents: self.aside.foretold.map_or(0, |foretold| foretold.documents),
             epochs: self.training.epoch(),
             elbo: self.elbo,
             elbo_heldout: types.map(|(found, _)| found.elbo_per_word),

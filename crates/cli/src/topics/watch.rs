@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 /// Shows epochs on standard error.
 pub struct Watch {
     bar: ProgressBar,
+    quiet: bool,
     words: f64,
     spent: Duration,
     glanced: Option<f64>,
@@ -24,7 +25,7 @@ impl Watch {
         bar.set_message("reading");
         // An epoch may take long.
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar, words: 0.0, spent: Duration::ZERO, glanced: None, climbed: 0.0 }
+        Self { bar, quiet, words: 0.0, spent: Duration::ZERO, glanced: None, climbed: 0.0 }
     }
 
     /// Whether anyone sees it.
@@ -32,9 +33,25 @@ impl Watch {
         !self.bar.is_hidden()
     }
 
-    /// Says something that stays.
+    /// Says something that stays, unless the person wants quiet.
     pub fn note(&self, note: &str) {
-        self.bar.suspend(|| eprintln!("Note: {note}"));
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("Note: {note}"));
+        }
+    }
+
+    /// From now on it is documents that are counted, so many.
+    pub fn documents(&self, what: &'static str, len: usize) {
+        let style = ProgressStyle::with_template("{msg:51} {wide_bar:.cyan} {pos}/{len} left {eta}");
+        self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        self.bar.set_length(len as u64);
+        self.bar.reset();
+        self.say(what);
+    }
+
+    /// So many of them are done.
+    pub fn done(&self, documents: usize) {
+        self.bar.set_position(documents as u64);
     }
 
     /// Says what comes next.
