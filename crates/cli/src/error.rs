@@ -107,6 +107,32 @@ pub enum CliError {
         /// How to go on, where that is possible.
         remedy: String,
     },
+    /// New documents were not all done before the person or the system stopped that.
+    #[error(
+        "stopped early, after {done} of {documents} documents: what was printed is of those. Run the command again to start over"
+    )]
+    StoppedInference {
+        /// The documents that were done.
+        done: usize,
+        /// Of how many.
+        documents: usize,
+    },
+    /// A folder is not that of a run of topics.
+    #[error("`{}` is no run of topics: {reason}", path.display())]
+    NotARun {
+        /// What was named.
+        path: PathBuf,
+        /// Why not, and what to do.
+        reason: &'static str,
+    },
+    /// The model of a run cannot be read.
+    #[error("{}: {error}", path.display())]
+    Model {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        error: hyperprior_def::Error,
+    },
     /// Results were printed, but not written.
     #[error("{error}. What was printed is complete{}", .again.as_ref().map_or_else(String::new, |again| format!("; {again} writes the files once there is room")))]
     NotKept {
@@ -127,14 +153,14 @@ impl CliError {
             Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
             Self::Corpus(hyperprior_def::Error::BadSetting { .. }) => USAGE,
             Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
-            Self::Corpus(_) => BAD_DATA,
+            Self::Corpus(_) | Self::Model { .. } => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
-            Self::Read { .. } => NO_INPUT,
+            Self::Read { .. } | Self::NotARun { .. } => NO_INPUT,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } => STOPPED,
-            Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } => STOPPED,
+            Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } | Self::StoppedInference { .. } => STOPPED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }
     }

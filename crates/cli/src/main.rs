@@ -53,7 +53,7 @@ enum Command {
     /// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums
     Check(command::check::Check),
     /// Find the topics of a collection of text
-    Topics(command::topics::Topics),
+    Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),

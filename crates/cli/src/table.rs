@@ -1,13 +1,15 @@
 //! A plain table: columns as wide as they need to be, numbers to the right.
 
-/// Lays rows out under a header; columns whose cells are numbers are aligned to the right.
+/// Lays rows out under a header; columns whose cells are numbers, or nothing, are aligned to the right.
 pub fn render(header: &[&str], rows: &[Vec<String>]) -> String {
     let width = |text: &str| text.chars().count();
     let widths: Vec<usize> = (0..header.len())
         .map(|c| rows.iter().map(|r| width(&r[c])).chain([width(header[c])]).max().unwrap_or(0))
         .collect();
     let numeric: Vec<bool> = (0..header.len())
-        .map(|c| rows.iter().all(|r| r[c].starts_with(|x: char| x.is_ascii_digit() || "-−–∞".contains(x))))
+        .map(|c| {
+            rows.iter().all(|r| r[c].is_empty() || r[c].starts_with(|x: char| x.is_ascii_digit() || "-−–∞".contains(x)))
+        })
         .collect();
     let line = |cells: Vec<&str>| {
         let mut out = String::new();

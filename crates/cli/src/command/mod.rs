@@ -4,6 +4,7 @@ pub mod check;
 pub mod compare;
 pub mod demo;
 pub mod fit;
+mod infer;
 mod input;
 mod output;
 pub mod reproduce;

@@ -1,15 +1,20 @@
 //! `hyperprior topics`: from a collection of text to its topics.
 
+use crate::command::infer::Infer;
 use crate::error::CliError;
 use crate::topics::{Config, Input, Job, Layers};
-use clap::Args;
+use clap::{Args, Subcommand};
 use hyperprior_def::{Belief, Error, Family, Method, Settings};
 use std::path::PathBuf;
 use std::str::FromStr;
 
 /// Find the topics of a collection of text.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
 Each document has latent counts (or switches); each latent is a topic, which adds words of its own. Layers above say which
 topics go together. Some documents are set aside, to see how well the words that are hidden in them are foretold.
 
@@ -20,8 +25,12 @@ Examples:
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run
   hyperprior topics bible --layers 50,bernoulli:10      counts of topics below, switches above
   hyperprior topics docword.kos.txt --vocab vocab.kos.txt --method mean-field --weights point
-  hyperprior topics bible --json --quiet > summary.json")]
+  hyperprior topics bible --json --quiet > summary.json
+  hyperprior topics infer run letters.txt               the topics of a run in documents that it never saw"
+)]
 pub struct Topics {
+    #[command(subcommand)]
+    other: Option<Other>,
     #[command(flatten)]
     input: Input,
     /// The law of the latents of layers that name no other: poisson (how often) or bernoulli (whether at all)
@@ -56,8 +65,8 @@ pub struct Topics {
     /// How many words a topic is told by
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     words: u16,
-    /// Where config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv and the checkpoint that
-    /// `hyperprior resume` goes on from go; nowhere, where it is not given
+    /// Where config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv, the model that `hyperprior topics
+    /// infer` takes and the checkpoint that `hyperprior resume` goes on from go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print summary.json on standard output, and nothing else there
@@ -66,6 +75,13 @@ pub struct Topics {
     /// No progress bar, no messages
     #[arg(long)]
     quiet: bool,
+}
+
+/// What can be done beside.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Find the topics of a run in new documents
+    Infer(Infer),
 }
 
 /// A choice by its name; what is refused is said without the setting's name, which the option has.
@@ -86,6 +102,9 @@ fn heldout(text: &str) -> Result<f64, String> {
 impl Topics {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
+        if let Some(Other::Infer(infer)) = self.other {
+            return infer.run();
+        }
         let config = self.config();
         config.train.check()?;
         let job = Job { name: self.input.name(), config, out: self.out, json: self.json, quiet: self.quiet };
@@ -95,7 +114,7 @@ impl Topics {
     fn config(&self) -> Config {
         Config {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            corpus: self.input.corpus.clone(),
+            corpus: self.input.corpus().to_owned(),
             heldout: self.heldout,
             words: self.words.into(),
             read: (!self.input.is_built_in()).then(|| self.input.settings()),

@@ -55,7 +55,7 @@ impl Aside {
 }
 
 /// Documents a few at a time: enough for every thread, and soon done.
-fn in_parts(len: usize) -> impl Iterator<Item = Range<usize>> {
+pub fn in_parts(len: usize) -> impl Iterator<Item = Range<usize>> {
     let part = 8 * rayon::current_num_threads().max(1);
     (0..len).step_by(part).map(move |start| start..len.min(start + part))
 }

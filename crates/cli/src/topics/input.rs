@@ -2,14 +2,17 @@
 
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
-use hyperprior_def::corpus::{self, Corpus, Format, Note, ReadSettings, StopWords, TextSettings};
+use hyperprior_def::Trained;
+use hyperprior_def::corpus::{self, Corpus, Format, Known, KnownCorpus, Note, ReadSettings, StopWords, TextSettings};
 use std::path::{Path, PathBuf};
 
 /// The corpus and how it is read.
 #[derive(Debug, Args)]
 pub struct Input {
     /// A file of word counts or of text, a folder of text files, or the word bible for the King James Bible, which is built in
-    pub corpus: PathBuf,
+    // Required, but for subcommands.
+    #[arg(required = true)]
+    corpus: Option<PathBuf>,
     /// The terms of a file of counts, one on each line
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     vocab: Option<PathBuf>,
@@ -54,6 +57,18 @@ enum Written {
     Folder,
 }
 
+impl From<Written> for Format {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Ldac => Self::LdaC,
+            Written::Uci => Self::Uci,
+            Written::Mtx => Self::MatrixMarket,
+            Written::Text => Self::Text,
+            Written::Folder => Self::Folder,
+        }
+    }
+}
+
 /// What the Bible is asked for by.
 const BIBLE: &str = "bible";
 
@@ -83,21 +98,19 @@ impl Input {
     /// What the corpus is called: its file's or folder's name without what says how it is written; its folder's where the file's
     /// says nothing.
     pub fn name(&self) -> String {
-        name_of(&self.corpus)
+        name_of(self.corpus())
+    }
+
+    /// Where it is.
+    pub fn corpus(&self) -> &Path {
+        self.corpus.as_deref().unwrap_or(Path::new(""))
     }
 
     /// How it is read.
     pub fn settings(&self) -> ReadSettings {
         let usual = TextSettings::default();
-        let format = self.format.map(|format| match format {
-            Written::Ldac => Format::LdaC,
-            Written::Uci => Format::Uci,
-            Written::Mtx => Format::MatrixMarket,
-            Written::Text => Format::Text,
-            Written::Folder => Format::Folder,
-        });
         ReadSettings {
-            format,
+            format: self.format.map(Format::from),
             vocabulary: self.vocab.clone(),
             names: self.names.clone(),
             text: TextSettings {
@@ -138,12 +151,12 @@ impl Input {
                 None => Ok((corpus::bible(), Vec::new())),
             };
         }
-        let (corpus, notes) = corpus::read(&self.corpus, &self.settings())?;
+        let (corpus, notes) = corpus::read(self.corpus(), &self.settings())?;
         // A text always tells of its vocabulary.
         if let Some(option) = of_text
             && !notes.iter().any(|note| matches!(note, Note::Vocabulary { .. }))
         {
-            let path = self.corpus.display();
+            let path = self.corpus().display();
             return Err(CliError::Usage(format!(
                 "{option} is for text, and `{path}` has words that are counted already; leave it out, or give the text"
             )));
@@ -153,7 +166,50 @@ impl Input {
 
     /// Whether it is the Bible.
     pub fn is_built_in(&self) -> bool {
-        self.corpus == Path::new(BIBLE)
+        self.corpus() == Path::new(BIBLE)
+    }
+}
+
+/// Documents that the topics of a run are looked for in.
+#[derive(Debug, Args)]
+pub struct NewDocuments {
+    /// The documents, as `hyperprior topics` reads them: a file of word counts or of text, a folder of text files, or bible
+    #[arg(value_name = "NEWDOCS")]
+    documents: PathBuf,
+    /// The terms of a file of counts, one on each line, where they are not the run's own; they are looked up by their names
+    #[arg(long, value_name = "FILE", help_heading = "Reading")]
+    vocab: Option<PathBuf>,
+    /// The documents' names, one on each line
+    #[arg(long, value_name = "FILE", help_heading = "Reading")]
+    names: Option<PathBuf>,
+    /// How the documents are written; told from the name and the first lines, where it is not given
+    #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading")]
+    format: Option<Written>,
+    /// The words that are not missed where the run does not know them: english, none, or a file with one on each line
+    /// [default: english]
+    #[arg(long, value_name = "WHICH", value_parser = stop_words, help_heading = "Reading")]
+    stop_words: Option<StopWords>,
+}
+
+impl NewDocuments {
+    /// What they are called.
+    pub fn name(&self) -> String {
+        name_of(&self.documents)
+    }
+
+    /// Reads them into the words of a model from this file.
+    pub fn read(&self, trained: &Trained, path: &Path) -> Result<KnownCorpus, CliError> {
+        let known = Known { vocabulary: trained.vocabulary(), path };
+        if self.documents == Path::new(BIBLE) {
+            return Ok(known.of(&corpus::bible(), &self.documents)?);
+        }
+        let settings = ReadSettings {
+            format: self.format.map(Format::from),
+            vocabulary: self.vocab.clone(),
+            names: self.names.clone(),
+            text: TextSettings { stop_words: self.stop_words.clone().unwrap_or_default(), ..TextSettings::default() },
+        };
+        Ok(known.read(&self.documents, &settings)?)
     }
 }
 

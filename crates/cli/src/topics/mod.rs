@@ -3,6 +3,8 @@
 mod aside;
 mod files;
 mod foretold;
+mod infer;
+mod inferred;
 mod input;
 mod job;
 mod layers;
@@ -10,10 +12,12 @@ mod report;
 mod told;
 mod watch;
 
-pub use aside::Aside;
+pub use aside::{Aside, in_parts};
 pub use files::{Config, write};
 pub use foretold::Glance;
-pub use input::{Input, in_options, name_of, read_again};
+pub use infer::Inference;
+pub use inferred::Inferred;
+pub use input::{Input, NewDocuments, in_options, name_of, read_again};
 pub use job::Job;
 pub use layers::Layers;
 pub use report::report;

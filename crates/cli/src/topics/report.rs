@@ -92,18 +92,18 @@ fn line(words: &[Word]) -> String {
     words.iter().map(|word| word.word.as_str()).collect::<Vec<_>>().join(" ")
 }
 
-fn remainder(len: usize, shown: usize) -> String {
+pub fn remainder(len: usize, shown: usize) -> String {
     match len - shown {
         0 => String::new(),
         more => format!("… and {more} more; --out DIR keeps all\n"),
     }
 }
 
-fn percent(share: f64) -> String {
+pub fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-fn duration(seconds: f64) -> String {
+pub fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 99.5 => format!("{s:.1} s"),
         s if s < 5970.0 => format!("{:.1} min", s / 60.0),
@@ -112,7 +112,7 @@ fn duration(seconds: f64) -> String {
 }
 
 /// Digits in groups of three.
-fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     if number < 1000 { number.to_string() } else { format!("{},{:03}", grouped(number / 1000), number % 1000) }
 }
 

@@ -1,0 +1,131 @@
+//! New documents: from the folder of a run to what is told of their topics.
+
+use super::input::NewDocuments;
+use super::{Config, Inferred, Watch, in_parts};
+use crate::error::CliError;
+use crate::output::{MODEL, RunDirectory};
+use crate::progress::StopFlag;
+use hyperprior_def::heldout::{FitSettings, Predictor};
+use hyperprior_def::{Error, Trained};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// What is to be done.
+pub struct Inference {
+    /// The folder of the run.
+    pub run: PathBuf,
+    /// How documents are fitted.
+    pub fit: FitSettings,
+    /// The seed.
+    pub seed: u64,
+    /// How many topics of a document are told, and how many words of a topic.
+    pub top: usize,
+    pub words: usize,
+    /// Where the files go.
+    pub out: Option<PathBuf>,
+    /// Whether `summary.json` is printed.
+    pub json: bool,
+    /// Whether nothing else is.
+    pub quiet: bool,
+}
+
+impl Inference {
+    /// Does it.
+    pub fn run(self, documents: &NewDocuments) -> Result<(), CliError> {
+        let began = Instant::now();
+        let stop = StopFlag::on_signals_once_kept();
+        let watch = Watch::new(0, self.quiet);
+        watch.documents("reading", 0);
+        let trained = load(&self.run)?;
+        let predictor = Predictor::of_trained(&trained, self.fit, self.seed)?;
+        let known = documents.read(&trained, &self.run.join(MODEL))?;
+        known.notes.iter().for_each(|note| watch.note(&note.to_string()));
+        let out = self.out.as_deref().map(folder).transpose()?;
+        let corpus = &known.corpus;
+        let mut inferred = Inferred {
+            inference: &self,
+            name: documents.name(),
+            trained: &trained,
+            corpus,
+            unknown_len: known.unknown_len,
+            found: Vec::new(),
+            wall_seconds: 0.0,
+        };
+        inferred.notes().iter().for_each(|note| watch.note(note));
+        watch.documents("documents", corpus.documents_len());
+        for few in in_parts(corpus.documents_len()) {
+            inferred.add(predictor.infer(corpus, few.clone()));
+            stop.keep();
+            watch.done(few.end);
+            if stop.is_raised() {
+                break;
+            }
+        }
+        inferred.wall_seconds = began.elapsed().as_secs_f64();
+        watch.finish();
+        let written = out.as_ref().map_or(Ok(()), |out| inferred.write(out));
+        let printed = self.print(&inferred, out.as_ref().filter(|_| written.is_ok()));
+        written.map_err(|error| CliError::NotKept { error, again: None })?;
+        printed?;
+        match inferred.found.len() {
+            done if done < corpus.documents_len() => {
+                Err(CliError::StoppedInference { done, documents: corpus.documents_len() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn print(&self, inferred: &Inferred, run: Option<&RunDirectory>) -> Result<(), CliError> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &inferred.summary())?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", inferred.report())?;
+            if let Some(run) = run {
+                writeln!(out, "\nThe topics of every document are in {}", run.path().display())?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Where the files go: not into the folder of a run, whose own would be lost.
+fn folder(path: &Path) -> Result<RunDirectory, CliError> {
+    if path.join(MODEL).exists() {
+        return Err(CliError::Usage(format!(
+            "--out {} is the folder of a run, and its activations.csv and summary.json would be written over; choose another",
+            path.display()
+        )));
+    }
+    Ok(RunDirectory::create(path)?)
+}
+
+/// The model of a run.
+fn load(run: &Path) -> Result<Trained, CliError> {
+    let path = run.join(MODEL);
+    match File::open(&path) {
+        Ok(file) => Trained::load(BufReader::new(file)).map_err(|error| match error {
+            error @ Error::Model { .. } => CliError::Model { path, error },
+            error => error.into(),
+        }),
+        Err(_) if run.is_file() => Err(CliError::NotARun {
+            path: run.to_owned(),
+            reason: "it is a file; first comes the folder that `hyperprior topics … --out` wrote, and then the documents",
+        }),
+        Err(reason) if reason.kind() == ErrorKind::NotFound && run.is_dir() => {
+            let reason = match Config::read(run) {
+                Ok(_) => {
+                    "nothing is saved of its training; wait until its first epochs are done, or train it again if an earlier \
+                     version of this program did it"
+                }
+                Err(_) => "it has no file `model`; name the folder that `hyperprior topics … --out` wrote",
+            };
+            Err(CliError::NotARun { path: run.to_owned(), reason })
+        }
+        Err(reason) if reason.kind() == ErrorKind::NotFound => Err(CliError::Read { path: run.to_owned(), reason }),
+        Err(reason) => Err(CliError::Read { path, reason }),
+    }
+}
