@@ -39,6 +39,7 @@ Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
   hyperprior topics bible                      topics of the King James Bible, or of a text of yours
+  hyperprior topics infer run letters.txt      those topics in documents that came later
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
