@@ -75,15 +75,13 @@ impl Estimator {
         }
     }
 
-    /// Goes over to another variational model, and says whether it is another.
-    pub(crate) fn put(&mut self, method: Method, shape: &Shape) -> bool {
+    /// Goes over to another variational model.
+    pub(crate) fn put(&mut self, method: Method, shape: &Shape) {
         let len = method.parameters_len(shape);
         if self.gradient.len() != len {
             self.noise = Noise::new(method, shape);
             self.gradient = vec![Lanes::default(); len];
-            return true;
         }
-        false
     }
 
     /// The noise of the last draws.

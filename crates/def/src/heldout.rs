@@ -218,9 +218,7 @@ impl<'a> Predictor<'a> {
         for step in 0..steps {
             let done = step as f32 / steps as f32;
             let method = self.method.at(done);
-            if estimator.put(method, shape) && step > 0 {
-                method.join(shape, &mut at);
-            }
+            estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
             estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
             let size = self.settings.size * adam::falling(done);
@@ -231,18 +229,6 @@ impl<'a> Predictor<'a> {
         estimator.weigh(self.method, shape, &words, &weights, &links, &mut at, &apart);
         let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
-    }
-
-    /// The bound on whole documents, per word.
-    pub fn bound(&self, corpus: &Corpus) -> f64 {
-        let nothing = Document::default();
-        let one = |d: usize| {
-            let (terms, counts) = corpus.document(d);
-            let seen = Document { terms: terms.to_vec(), counts: counts.to_vec() };
-            self.fit(&seen, &nothing, Hide::Types, d as u64).1
-        };
-        let documents: Vec<f64> = (0..corpus.documents_len()).into_par_iter().map(one).collect();
-        documents.iter().sum::<f64>() / corpus.tokens_len() as f64
     }
 
     /// Hides a part of each document, fits the rest, and foretells what was hidden.

@@ -281,11 +281,6 @@ impl<'a> Training<'a> {
     pub fn run_epoch(&mut self) -> Epoch {
         let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
         order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
-        let at = |epoch: u32| self.settings.method.at(epoch as f32 / self.settings.epochs.max(1) as f32);
-        if self.epoch > 0 && at(self.epoch) != at(self.epoch - 1) {
-            let (method, shape) = (self.settings.method, &self.shape);
-            self.local[0].par_chunks_mut(method.parameters_len(shape)).for_each(|own| method.join(shape, own));
-        }
         let mut elbo = 0.0;
         // Of nearly the same size: a last one with few documents would be taken for all of them.
         let batches = order.len().div_ceil(self.settings.batch);

@@ -116,9 +116,10 @@ impl Method {
         }
     }
 
-    /// What is fitted when this share of the steps is done: dependence is added to where mean-field has settled.
+    /// What is fitted when this share of the steps is done. The points of a mixture go their own ways from the beginning; other
+    /// dependence is added to where mean-field has settled.
     pub(crate) fn at(self, done: f32) -> Self {
-        if done < ALONE { Self::MeanField } else { self }
+        if done < ALONE && !matches!(self, Self::Mixture(_)) { Self::MeanField } else { self }
     }
 
     /// How many draws a step takes where so many are asked for: those of a pair share the random numbers of their latents.
@@ -141,17 +142,6 @@ impl Method {
         let n = shape.tiles_len();
         let is_own = move |parameter: usize| parameter < n || self.rank() == 0;
         move |parameter| if is_own(parameter) { (parameter, size) } else { (parameter % n, size * STEP) }
-    }
-
-    /// Puts the points of a mixture around where mean-field has settled: until then they are the distances from it.
-    pub(crate) fn join(self, shape: &Shape, parameters: &mut [Lanes]) {
-        let n = shape.tiles_len();
-        if let Self::Mixture(points) = self {
-            let (first, others) = parameters[..points * n].split_at_mut(n);
-            for (i, lanes) in others.iter_mut().enumerate() {
-                lanes.0.iter_mut().zip(first[i % n].0).for_each(|(x, mu)| *x += mu);
-            }
-        }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
@@ -179,7 +169,7 @@ impl Method {
         if let Self::Mixture(points) = self {
             for i in n..points * n {
                 for lane in 0..LANES {
-                    out[i].0[lane] = normal(APART, i % n, lane);
+                    out[i].0[lane] = out[i % n].0[lane] + normal(APART, i % n, lane);
                 }
             }
         }
