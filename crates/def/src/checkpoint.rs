@@ -5,6 +5,7 @@
 use crate::adam::Adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
+use crate::network::Network;
 use crate::sealed::{DAMAGED_HEAD, Opener, Sealer};
 use crate::train::{Settings, Training};
 use crc32fast::Hasher;
@@ -25,6 +26,9 @@ struct Head {
     step: u64,
     sharpness: f32,
     adam: Vec<[u32; 2]>,
+    /// The steps of a network.
+    #[serde(default)]
+    network: Option<u32>,
     /// The bits of what was climbed.
     history: Vec<u64>,
     corpus: u32,
@@ -55,6 +59,7 @@ impl<'a> Training<'a> {
             step: self.step,
             sharpness: self.terms.sharpness(),
             adam: self.between.iter().map(|between| between.adam().each_ref().map(Adam::number)).collect(),
+            network: self.network.as_ref().map(Network::number),
             history: self.history.iter().map(|x| x.to_bits()).collect(),
             corpus: self.corpus.fingerprint(),
         };
@@ -86,6 +91,9 @@ impl<'a> Training<'a> {
         for (between, numbers) in training.between.iter_mut().zip(&head.adam) {
             between.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));
         }
+        if let (Some(network), Some(number)) = (&mut training.network, head.network) {
+            network.set_number(number);
+        }
         for lanes in training.arrays_mut() {
             file.lanes(lanes).map_err(bad)?;
         }
@@ -98,6 +106,7 @@ impl<'a> Training<'a> {
         let mut all: Vec<&[Lanes]> = self.local.iter().map(Vec::as_slice).collect();
         all.extend(self.terms.arrays());
         all.extend(self.between.iter().flat_map(|between| between.arrays()));
+        all.extend(self.network.iter().flat_map(Network::arrays));
         all
     }
 
@@ -105,6 +114,7 @@ impl<'a> Training<'a> {
         let mut all: Vec<&mut [Lanes]> = self.local.iter_mut().map(Vec::as_mut_slice).collect();
         all.extend(self.terms.arrays_mut());
         all.extend(self.between.iter_mut().flat_map(|between| between.arrays_mut()));
+        all.extend(self.network.iter_mut().flat_map(Network::arrays_mut));
         all
     }
 }

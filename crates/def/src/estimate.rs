@@ -270,6 +270,22 @@ impl Estimator {
         }
     }
 
+    /// Where λ is a mixture, puts the derivatives along the logarithms of its weights after those along its points, given the last
+    /// value; and scales those along each point, which are per weight.
+    pub(crate) fn weights_gradient(&self, value: f32, gradient: &mut [Lanes]) {
+        let Some(level) = self.noise.level() else { return };
+        let points = level.len();
+        let Some((last, rest)) = gradient.split_last_mut() else { return };
+        let n = rest.len() / points;
+        *last = Lanes::default();
+        for i in 0..points {
+            let log_weight = self.noise.log_weight(i);
+            let weight = log_weight.exp();
+            last.0[i] = weight * (level[i] - log_weight - value);
+            rest[i * n..(i + 1) * n].iter_mut().for_each(|lanes| lanes.0 = lanes.0.map(|x| weight * x));
+        }
+    }
+
     /// Gives the points of a mixture the weights that its bound asks for; less dependence to other documents, see below.
     pub(crate) fn weigh(
         &mut self,

@@ -7,6 +7,7 @@ use crate::estimate::Estimator;
 use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
+use crate::network::{Network, Pass};
 use crate::shape::Shape;
 use crate::train::{Settings, Training};
 use crate::weights::{Between, TermWeights};
@@ -148,6 +149,7 @@ pub struct Predictor<'a> {
     activity: f32,
     pub(crate) seed: u64,
     settings: FitSettings,
+    network: Option<&'a Network>,
 }
 
 impl<'a> Predictor<'a> {
@@ -157,24 +159,26 @@ impl<'a> Predictor<'a> {
     /// What [`FitSettings::check`] says.
     pub fn new(training: &'a Training, settings: FitSettings) -> Result<Self> {
         let model = (training.shape(), training.terms(), training.settled());
-        Self::with(model, training.settings(), settings, training.settings().seed)
+        let network = training.network.as_ref();
+        Self::with(model, network, training.settings(), settings, training.settings().seed)
     }
 
     /// With the weights as they are; those between layers have settled.
     pub(crate) fn with(
         (shape, terms, between): (&'a Shape, &'a TermWeights, Vec<Between>),
+        network: Option<&'a Network>,
         trained: &Settings,
         settings: FitSettings,
         seed: u64,
     ) -> Result<Self> {
         settings.check()?;
-        Ok(Self { shape, method: trained.method, terms, between, activity: trained.activity, seed, settings })
+        Ok(Self { shape, method: trained.method, terms, between, activity: trained.activity, seed, settings, network })
     }
 
-    /// With another variational model of a document than the training's.
+    /// With another variational model of a document than the training's, and parameters of its own.
     #[must_use]
     pub fn with_method(self, method: Method) -> Self {
-        Self { method, ..self }
+        Self { method, network: None, ..self }
     }
 
     /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
@@ -214,7 +218,10 @@ impl<'a> Predictor<'a> {
         let links: Vec<Link> = self.between.iter().map(Between::link).collect();
         let words = Words { terms: &seen.terms, counts: &seen.counts };
         let mut estimator = Estimator::new(shape, self.method);
-        let steps = self.settings.steps;
+        if let Some(network) = self.network {
+            network.forward(&words, &mut Pass::default(), &mut at);
+        }
+        let steps = if self.network.is_some() { 0 } else { self.settings.steps };
         for step in 0..steps {
             let done = step as f32 / steps as f32;
             let method = self.method.at(done);
@@ -226,7 +233,9 @@ impl<'a> Predictor<'a> {
         }
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
-        estimator.weigh(self.method, shape, &words, &weights, &links, &mut at, &apart);
+        if self.network.is_none() {
+            estimator.weigh(self.method, shape, &words, &weights, &links, &mut at, &apart);
+        }
         let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
     }

@@ -23,7 +23,7 @@ impl<'a> Predictor<'a> {
     /// What [`FitSettings::check`] says.
     pub fn of_trained(trained: &'a Trained, settings: FitSettings, seed: u64) -> Result<Self> {
         let between = trained.between().to_vec();
-        Self::with((trained.shape(), trained.terms(), between), trained.settings(), settings, seed)
+        Self::with((trained.shape(), trained.terms(), between), trained.network(), trained.settings(), settings, seed)
     }
 
     /// Fits the latents of documents of which every word is seen. What is found of one depends on its place in the corpus, but not on

@@ -7,6 +7,7 @@ use crate::estimate::Estimator;
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
 use crate::local::Method;
+use crate::network::{Network, Pass};
 use crate::shape::{Family, Layer, Shape};
 use crate::weights::{Belief, Between, TermPrior, TermWeights};
 use hyperprior_math::random::{Stream, stream};
@@ -17,6 +18,7 @@ use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 
 /// Everything that decides how a training goes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +28,8 @@ pub struct Settings {
     pub layers: Vec<Layer>,
     /// The variational model of a document.
     pub method: Method,
+    /// The hidden units of a network that gives documents their parameters; without it each document has its own.
+    pub amortize: Option<usize>,
     /// What is believed of the weights.
     pub weights: Belief,
     /// The prior of the words' weights.
@@ -55,6 +59,7 @@ impl Default for Settings {
         Self {
             layers: vec![Layer { family: Family::Poisson, width: 50 }],
             method: Method::default(),
+            amortize: None,
             weights: Belief::default(),
             term_prior: TermPrior::default(),
             background: 0.02,
@@ -103,6 +108,9 @@ impl Settings {
         if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
             return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
         }
+        if let Some(units) = self.amortize.filter(|units| !(1..=HIDDEN_MAX).contains(units)) {
+            return bad("amortize", units.to_string(), "a network has from 1 to 4096 hidden units");
+        }
         if self.local_steps == 0 {
             return bad("local_steps", self.local_steps.to_string(), "a document takes at least one step at a visit");
         }
@@ -129,6 +137,8 @@ pub struct Training<'a> {
     pub(crate) between: Vec<Between>,
     /// The documents' own parameters, and the moments of their gradients.
     pub(crate) local: [Vec<Lanes>; 3],
+    /// What gives them to documents that have none of their own.
+    pub(crate) network: Option<Network>,
     pub(crate) epoch: u32,
     /// What was climbed, epoch by epoch.
     pub(crate) history: Vec<f64>,
@@ -138,6 +148,8 @@ pub struct Training<'a> {
     visits: Vec<Visit>,
 }
 
+/// The most hidden units.
+const HIDDEN_MAX: usize = 4096;
 /// The largest mean that latents start from.
 const ACTIVITY_MAX: f32 = 50.0;
 
@@ -154,6 +166,16 @@ struct Visit {
     activity: Vec<Lanes>,
     d_between: Vec<Vec<Lanes>>,
     value: f64,
+    amortized: Amortized,
+}
+
+/// Where a network works.
+#[derive(Clone, Debug, Default)]
+struct Amortized {
+    passes: Vec<Pass>,
+    at: Vec<Lanes>,
+    d_out: Vec<Lanes>,
+    gradient: Vec<Lanes>,
 }
 
 /// Streams for a minibatch's weights, for the order of documents and for the start are apart from those of documents.
@@ -182,7 +204,8 @@ impl<'a> Training<'a> {
         let terms = start(corpus, settings, &mut rng);
         let between = Between::all(&shape, settings.weights, settings.activity, &mut rng);
         let parameters_len = settings.method.parameters_len(&shape);
-        let len = parameters_len * corpus.documents_len();
+        let network = Network::of(settings, &shape, corpus.terms_len());
+        let len = if network.is_some() { 0 } else { parameters_len * corpus.documents_len() };
         let mut local = [vec![Lanes::default(); len], vec![Lanes::default(); len], vec![Lanes::default(); len]];
         local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
             let mut rng = stream(settings.seed, START, 1 + d as u64, 0);
@@ -190,13 +213,14 @@ impl<'a> Training<'a> {
         });
         let constant = |d| -corpus.document(d).1.iter().map(|x| ln_factorial(f64::from(*x))).sum::<f64>();
         let visits_len = settings.batch.min(corpus.documents_len()).div_ceil(CHUNK);
-        let visit = Visit::new(&shape, settings.method, &between);
+        let visit = Visit::new(&shape, settings.method, &between, network.as_ref());
         Ok(Self {
             corpus,
             settings: settings.clone(),
             terms,
             between,
             local,
+            network,
             epoch: 0,
             history: Vec::new(),
             step: 0,
@@ -258,7 +282,7 @@ impl<'a> Training<'a> {
             let mut estimator = Estimator::new(&self.shape, self.settings.method);
             let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
             let words = Words { terms, counts };
-            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, self.own(d), rounds, &mut rng)
+            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, &self.own(d), rounds, &mut rng)
                 + self.constants[d]
         };
         let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
@@ -268,13 +292,21 @@ impl<'a> Training<'a> {
     /// E z of a document's latents, layer by layer.
     pub fn activations(&self, document: usize) -> Vec<Vec<f32>> {
         let (method, seed) = (self.settings.method, self.settings.seed);
-        crate::heldout::expected(&self.shape, method, self.own(document), seed, document as u64)
+        crate::heldout::expected(&self.shape, method, &self.own(document), seed, document as u64)
     }
 
-    /// A document's own parameters.
-    fn own(&self, document: usize) -> &[Lanes] {
+    /// A document's parameters.
+    fn own(&self, document: usize) -> Cow<'_, [Lanes]> {
         let len = self.settings.method.parameters_len(&self.shape);
-        &self.local[0][document * len..][..len]
+        match &self.network {
+            None => Cow::Borrowed(&self.local[0][document * len..][..len]),
+            Some(network) => {
+                let (terms, counts) = self.corpus.document(document);
+                let mut at = vec![Lanes::default(); len];
+                network.forward(&Words { terms, counts }, &mut Pass::default(), &mut at);
+                Cow::Owned(at)
+            }
+        }
     }
 
     /// One pass over all documents.
@@ -299,7 +331,7 @@ impl<'a> Training<'a> {
 
     /// Leaves each document as much of its dependence as its bound is the better for.
     fn weigh(&mut self) {
-        if self.settings.method == Method::MeanField {
+        if self.settings.method == Method::MeanField || self.network.is_some() {
             return;
         }
         let between = self.settled();
@@ -340,7 +372,7 @@ impl<'a> Training<'a> {
         let mut lent: Vec<Option<[&mut [Lanes]; 3]>> = (0..batch.len()).map(|_| None).collect();
         let mut rest = [at.as_mut_slice(), first.as_mut_slice(), second.as_mut_slice()];
         let mut skipped = 0;
-        for place in places {
+        for place in places.into_iter().filter(|_| self.network.is_none()) {
             let d = batch[place];
             lent[place] = Some(rest.each_mut().map(|rest| {
                 let (_, tail) = std::mem::take(rest).split_at_mut((d - skipped) * parameters_len);
@@ -350,21 +382,32 @@ impl<'a> Training<'a> {
             }));
             skipped = d + 1;
         }
+        let network = self.network.as_ref();
         let used = batch.len().div_ceil(CHUNK);
         let number = self.epoch * settings.local_steps;
         self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
             |((visit, documents), lent)| {
                 visit.clear();
                 for (i, d) in documents.iter().enumerate() {
-                    let Some([at, first, second]) = &mut lent[i] else { continue };
                     let (terms, counts) = corpus.document(*d);
                     let words = Words { terms, counts };
                     let mut rng = stream(settings.seed, step, *d as u64, 0);
                     let mut value = 0.0;
-                    for local_step in 0..settings.local_steps {
-                        value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                        let (number, size) = (number + local_step + 1, settings.local_size * falling);
-                        visit.estimator.climb(method, shape, [at, first, second], number, size);
+                    if let Some(network) = network {
+                        let Visit { estimator, amortized, .. } = &mut *visit;
+                        network.forward(&words, &mut amortized.passes[i], &mut amortized.at);
+                        let at = &amortized.at[..fitted_len];
+                        value = estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
+                        amortized.d_out[..fitted_len].copy_from_slice(&estimator.gradient);
+                        estimator.weights_gradient(value, &mut amortized.d_out[..fitted_len]);
+                        network.backward(&mut amortized.passes[i], &amortized.d_out, &mut amortized.gradient);
+                    }
+                    if let Some([at, first, second]) = &mut lent[i] {
+                        for local_step in 0..settings.local_steps {
+                            value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
+                            let (number, size) = (number + local_step + 1, settings.local_size * falling);
+                            visit.estimator.climb(method, shape, [at, first, second], number, size);
+                        }
                     }
                     visit.value += f64::from(value) + constants[*d];
                     visit.keep(shape, i, draws);
@@ -392,6 +435,15 @@ impl<'a> Training<'a> {
                 allocate(scale * x, inverse, &visit.z[place % CHUNK], draws, row);
             }
         };
+        if let Some(network) = &mut self.network {
+            let mut gradient = vec![Lanes::default(); network.gradient_len()];
+            visits.iter().for_each(|visit| add(&mut gradient, &visit.amortized.gradient, 1.0));
+            let pass = |place: usize| &visits[place / CHUNK].amortized.passes[place % CHUNK];
+            let passes: Vec<&Pass> = (0..batch.len()).map(pass).collect();
+            let passes_of =
+                |v: usize| index.of(v).map(|(place, word)| (passes[place], corpus.document(batch[place]).1[word]));
+            network.ascend(&gradient, &passes, passes_of, settings.local_size * falling);
+        }
         let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
         let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
         self.terms.update(forgetting, sharpness, &statistic, &activity);
@@ -426,7 +478,14 @@ fn add(sum: &mut [Lanes], other: &[Lanes], scale: f32) {
 }
 
 impl Visit {
-    fn new(shape: &Shape, method: Method, between: &[Between]) -> Self {
+    fn new(shape: &Shape, method: Method, between: &[Between], network: Option<&Network>) -> Self {
+        let outputs = || vec![Lanes::default(); method.parameters_len(shape)];
+        let amortized = network.map_or_else(Amortized::default, |network| Amortized {
+            passes: vec![Pass::default(); CHUNK],
+            at: outputs(),
+            d_out: outputs(),
+            gradient: vec![Lanes::default(); network.gradient_len()],
+        });
         let lowest = shape.tiles(0).len();
         Self {
             estimator: Estimator::new(shape, method),
@@ -435,12 +494,14 @@ impl Visit {
             activity: vec![Lanes::default(); lowest],
             d_between: between.iter().map(|between| vec![Lanes::default(); between.len()]).collect(),
             value: 0.0,
+            amortized,
         }
     }
 
     fn clear(&mut self) {
         self.activity.fill(Lanes::default());
         self.d_between.iter_mut().for_each(|d| d.fill(Lanes::default()));
+        self.amortized.gradient.fill(Lanes::default());
         self.value = 0.0;
     }
 

@@ -1,6 +1,7 @@
 //! A trained model by itself: all that documents which it never saw are fitted with, without those that it learnt from.
 
 use crate::error::{Error, Result};
+use crate::network::Network;
 use crate::sealed::{DAMAGED_HEAD, Opener, Sealer};
 use crate::shape::Shape;
 use crate::topics::{Topics, Word, descending, words};
@@ -49,6 +50,7 @@ pub struct Trained {
     shape: Shape,
     terms: TermWeights,
     between: Vec<Between>,
+    network: Option<Network>,
     epoch: u32,
     order: Vec<usize>,
     vocabulary: Vec<String>,
@@ -78,6 +80,8 @@ impl Training<'_> {
         out.floats(&background)?;
         self.terms.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
         self.between.iter().try_for_each(|between| out.lanes(between.means()))?;
+        let network = self.network.iter().flat_map(Network::weights);
+        network.into_iter().try_for_each(|lanes| out.lanes(lanes))?;
         out.finish()
     }
 }
@@ -103,13 +107,16 @@ impl Trained {
         // What these begin with is written over.
         let mut terms = TermWeights::new(settings.weights, settings.term_prior, width, &|_, _| 0.0, &background, 0.0);
         let mut between = Between::all(&shape, settings.weights, settings.activity, &mut stream(0, 0, 0, 0));
-        for lanes in terms.arrays_mut().into_iter().chain(between.iter_mut().map(Between::means_mut)) {
+        let mut network = Network::of(&settings, &shape, vocabulary.len());
+        let of_network = network.iter_mut().flat_map(Network::weights_mut);
+        for lanes in terms.arrays_mut().into_iter().chain(between.iter_mut().map(Between::means_mut)).chain(of_network)
+        {
             file.lanes(lanes).map_err(bad)?;
         }
         file.finish().map_err(bad)?;
         terms.restore(sharpness);
         between.iter_mut().for_each(Between::settle);
-        Ok(Self { settings, shape, terms, between, epoch, order, vocabulary })
+        Ok(Self { settings, shape, terms, between, network, epoch, order, vocabulary })
     }
 
     /// The settings that it was trained with.
@@ -130,6 +137,11 @@ impl Trained {
     /// The weights between layers, at their means.
     pub fn between(&self) -> &[Between] {
         &self.between
+    }
+
+    /// What gives documents their parameters, where they have none of their own.
+    pub(crate) fn network(&self) -> Option<&Network> {
+        self.network.as_ref()
     }
 
     /// The epochs that it was trained for; fewer than [`Settings::epochs`] where that was not the end.

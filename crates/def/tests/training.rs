@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior_def::heldout::{FitSettings, Hide, Predictor, unigram};
-use hyperprior_def::{Belief, Corpus, Error, Family, Layer, Method, Settings, Training};
+use hyperprior_def::{Belief, Corpus, Error, Family, Layer, Method, Settings, Trained, Training};
 use hyperprior_math::random::stream;
 use rand::RngExt;
 
@@ -50,6 +50,43 @@ fn topics_that_are_there_are_found() {
                 assert!(found.perplexity_averaged < 26.0, "{family} {weights} {hide:?}: {found:?}");
             }
         }
+    }
+}
+
+/// A network that has learnt from some documents tells the topics of others, and goes on where it was broken off.
+#[test]
+fn a_network_tells_the_topics_of_documents() {
+    let corpus = made(400);
+    let (train, test) = corpus.split(0.2, 1).unwrap();
+    let (train, test) = (corpus.subset(&train), corpus.subset(&test));
+    for method in [Method::MeanField, Method::Mixture(2), Method::LowRank(2)] {
+        let settings = Settings {
+            layers: vec![Layer { family: Family::Poisson, width: 8 }],
+            amortize: Some(32),
+            weights: Belief::Point,
+            epochs: 150,
+            ..settings(Family::Poisson, method)
+        };
+        let mut training = Training::new(&train, &settings).unwrap();
+        let mut saved = Vec::new();
+        for epoch in 0..settings.epochs {
+            if epoch == 70 {
+                training.save(&mut saved).unwrap();
+            }
+            training.run_epoch();
+        }
+        let mut resumed = Training::load(&train, saved.as_slice()).unwrap();
+        (70..settings.epochs).for_each(|_| {
+            resumed.run_epoch();
+        });
+        assert_eq!((training.history(), training.bound(1)), (resumed.history(), resumed.bound(1)));
+        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Hide::Tokens).unwrap();
+        assert!(found.perplexity < 27.0, "{method}: {found:?}");
+        let mut file = Vec::new();
+        training.save_model(None, &mut file).unwrap();
+        let trained = Trained::load(file.as_slice()).unwrap();
+        let predictor = Predictor::of_trained(&trained, FitSettings::default(), settings.seed).unwrap();
+        assert_eq!(predictor.heldout(&test, Hide::Tokens).unwrap(), found);
     }
 }
 

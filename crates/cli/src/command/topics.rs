@@ -24,6 +24,7 @@ Examples:
   hyperprior topics abstracts.txt --stop-words none     a document on each line
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run
   hyperprior topics bible --layers 50,bernoulli:10      counts of topics below, switches above
+  hyperprior topics abstracts.txt --amortize            a network learns to tell a document's topics from its words
   hyperprior topics docword.kos.txt --vocab vocab.kos.txt --method mean-field --weights point
   hyperprior topics bible --json --quiet > summary.json
   hyperprior topics infer run letters.txt               the topics of a run in documents that it never saw"
@@ -40,10 +41,14 @@ pub struct Topics {
     /// own, as in 100,bernoulli:30
     #[arg(long, default_value_t = Layers::one(50), value_name = "LAYERS")]
     layers: Layers,
-    /// The approximation of a document's latents: mean-field, hvm, low-rank:R with a Gaussian of rank R, or flow:L,M with planar
-    /// flows
+    /// The approximation of a document's latents: mean-field, hvm, mixture:J with J points, low-rank:R with a Gaussian of rank
+    /// R, or flow:L,M with planar flows
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
+    /// Documents have no parameters of their own: a network with so many hidden units gives them theirs, and gives them to new
+    /// documents at once
+    #[arg(long, value_name = "UNITS", num_args = 0..=1, require_equals = true, default_missing_value = "128")]
+    amortize: Option<usize>,
     /// What is believed of a weight: a gamma law, a log-normal one, or a point: gamma, log-normal, point
     #[arg(long, default_value_t, value_name = "BELIEF", value_parser = chosen::<Belief>)]
     weights: Belief,
@@ -121,6 +126,7 @@ impl Topics {
             train: Settings {
                 layers: self.layers.of(self.family),
                 method: self.method,
+                amortize: self.amortize,
                 weights: self.weights,
                 seed: self.seed,
                 epochs: self.epochs,

@@ -126,6 +126,10 @@ impl Mixture {
         &self.level[..self.points]
     }
 
+    pub(super) fn log_weight(&self, point: usize) -> f32 {
+        self.log_weights[point]
+    }
+
     /// The derivatives along each point's parameters over its weight, given those along λ.
     pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
         let (n, share) = (d_lambda.len(), self.points as f32 / draws as f32);

@@ -278,6 +278,14 @@ impl Noise {
         }
     }
 
+    /// ln w of a point of a mixture.
+    pub(crate) fn log_weight(&self, point: usize) -> f32 {
+        match self {
+            Self::Mixture(noise) => noise.log_weight(point),
+            _ => 0.0,
+        }
+    }
+
     /// The derivatives along the parameters, given those along λ, averaged over the draws.
     pub(crate) fn pullback(&mut self, parameters: &[Lanes], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
         gradient.fill(Lanes::default());
