@@ -3,9 +3,9 @@
 use crate::kernel::between::RATE_MIN;
 use crate::shape::{Family, Shape};
 use crate::weights::{Between, TermWeights};
-use hyperprior::model::{Conditionals, Latents, Locals, Model, Support};
+use hyperprior::model::{Conditionals, Gradient, Latents, Locals, Model, Support};
 use hyperprior::{Batch, Result};
-use hyperprior_math::special::{ln_factorial, sigmoid, softplus};
+use hyperprior_math::special::{HALF_LN_2_PI, ln_factorial, ln_gamma, sigmoid, softplus};
 
 /// ln p(x, z) of one document. The cost is that of the words that occur.
 ///
@@ -23,6 +23,9 @@ use hyperprior_math::special::{ln_factorial, sigmoid, softplus};
 pub struct DocumentModel {
     latents: Latents,
     families: Vec<Family>,
+    /// The shape α of gamma latents, and α ln α − ln Γ(α).
+    gamma_shape: f64,
+    gamma_constant: f64,
     /// The first latent of each layer, and one past the last.
     firsts: Vec<usize>,
     counts: Vec<f64>,
@@ -48,6 +51,8 @@ impl DocumentModel {
             let support = match layer.family {
                 Family::Poisson => Support::Counts,
                 Family::Bernoulli => Support::BINARY,
+                Family::Gamma => Support::Positive,
+                Family::Gaussian => Support::Real,
             };
             let name = format!("z{}", l + 1);
             latents = latents.clone().vector(&name, layer.width, support).unwrap_or(latents);
@@ -56,8 +61,11 @@ impl DocumentModel {
         let row = |v: u32| (0..width).map(move |k| f64::from(terms.seen_weight(v as usize, k)));
         let background: Vec<f64> = words.iter().map(|v| f64::from(terms.background(*v as usize))).collect();
         let factorials: f64 = counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+        let gamma_shape = between.first().map_or(1.0, |between| f64::from(between.gamma_shape()));
         Self {
             latents,
+            gamma_shape,
+            gamma_constant: gamma_shape * gamma_shape.ln() - ln_gamma(gamma_shape),
             families: shape.layers().iter().map(|layer| layer.family).collect(),
             firsts,
             counts: counts.iter().map(|x| f64::from(*x)).collect(),
@@ -119,6 +127,25 @@ impl DocumentModel {
             }
             Family::Bernoulli if z > 0.5 => sigmoid(a).ln(),
             Family::Bernoulli => -softplus(a),
+            Family::Gamma => {
+                let (shape, mean) = (self.gamma_shape, softplus(a) + f64::from(RATE_MIN));
+                self.gamma_constant + (shape - 1.0) * z.ln() - shape * (mean.ln() + z / mean)
+            }
+            Family::Gaussian => -0.5 * (z - a) * (z - a) - HALF_LN_2_PI,
+        }
+    }
+
+    /// Its derivatives along the activation, and along the latent where it is continuous.
+    fn own_slopes(&self, layer: usize, z: f64, a: f64) -> (f64, f64) {
+        let (mean, slope) = (softplus(a) + f64::from(RATE_MIN), sigmoid(a));
+        match self.families[layer] {
+            Family::Poisson => (slope * (z / mean - 1.0), 0.0),
+            Family::Bernoulli => (z - slope, 0.0),
+            Family::Gamma => {
+                let shape = self.gamma_shape;
+                (slope * shape * (z / mean - 1.0) / mean, (shape - 1.0) / z - shape / mean)
+            }
+            Family::Gaussian => (z - a, a - z),
         }
     }
 
@@ -155,6 +182,10 @@ impl Model for DocumentModel {
 
     fn conditionals(&self) -> Option<&dyn Conditionals> {
         Some(self)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        self.families.iter().any(|family| family.is_continuous()).then_some(self)
     }
 
     fn work(&self) -> usize {
@@ -208,6 +239,35 @@ impl Conditionals for DocumentModel {
                     self.own(below, z(self.firsts[below] + c), a)
                 };
                 out.set(v, s, (0..width).map(child).sum::<f64>() + self.own(layer, *value, a));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Gradient for DocumentModel {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        self.log_joint(z, out)?;
+        for s in 0..z.draws_len() {
+            let z = |i: usize| z.get(i, s);
+            let (rates, _) = self.rates(&z);
+            let width = self.width(0);
+            for k in 0..width {
+                let explained = |n: usize| self.counts[n] * self.weights[n * width + k] / rates[n];
+                d_z.set(k, s, (0..rates.len()).map(explained).sum::<f64>() - self.sums[k]);
+            }
+            for l in 0..self.families.len() {
+                let (first, width) = (self.firsts[l], self.width(l));
+                let mut d_a = vec![0.0; width];
+                for (c, d_a) in d_a.iter_mut().enumerate() {
+                    let own;
+                    (*d_a, own) = self.own_slopes(l, z(first + c), self.activation(l, c, &z));
+                    d_z.set(first + c, s, d_z.get(first + c, s) + own);
+                }
+                for (p, row) in self.rows[l].chunks_exact(width).enumerate() {
+                    let along = row.iter().zip(&d_a).map(|(w, d)| w * d).sum();
+                    d_z.set(self.firsts[l + 1] + p, s, along);
+                }
             }
         }
         Ok(())

@@ -2,25 +2,33 @@
 //!
 //! The gradient along the mean m_k of a count is E[f(z + e_k) − f(z)], that of a binary latent E[f with z_k = 1 − f with z_k = 0],
 //! for f = ln p(x, z) − ln q(z | λ) + ln r(ε | z) − ln q(ε): exact over z_k, and so with little noise from one draw of the others.
+//! That of a continuous latent is pathwise: E[∂f/∂z ∂z/∂λ].
 
 use crate::adam;
 use crate::kernel::between::{Link, activations, gradient, means, own, parents};
-use crate::kernel::words::{Seen, Words, differences, rates};
+use crate::kernel::continuous;
+use crate::kernel::words::{Seen, Words, differences, rates, slopes};
 use crate::local::{Method, Noise};
-use crate::shape::{Family, Shape};
+use crate::shape::{Family, Layer, Shape};
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 use rand::RngExt;
-use rand_distr::{Distribution, Poisson};
+use rand_distr::{Distribution, Poisson, StandardNormal};
 
 /// Working memory for one document after another.
 #[derive(Clone, Debug)]
 pub(crate) struct Estimator {
     noise: Noise,
+    /// A location for each latent, then a log scale for each continuous one.
     pub(crate) lambda: Vec<Tile>,
     pub(crate) mean: Vec<Tile>,
     slope: Vec<Tile>,
     pub(crate) z: Vec<Tile>,
+    /// What is normal in q of continuous latents, z of the others, and derivatives along λ that no draw is needed for: where some
+    /// latents are continuous.
+    y: Vec<Tile>,
+    exact: Vec<Tile>,
+    /// Of each number in λ; of a latent, before it is multiplied by its slope, by how much the bound changes with z, or with y.
     signal: Vec<Tile>,
     above: Vec<Tile>,
     d_above: Vec<Tile>,
@@ -60,13 +68,17 @@ const RATE_MAX: f32 = 1e6;
 impl Estimator {
     pub(crate) fn new(shape: &Shape, method: Method) -> Self {
         let tiles = || vec![Tile::default(); shape.tiles_len()];
+        let lambda = || vec![Tile::default(); shape.lambda_len()];
+        let continuous = || if shape.is_continuous() { tiles() } else { Vec::new() };
         Self {
             noise: Noise::new(method, shape),
-            lambda: tiles(),
+            lambda: lambda(),
             mean: tiles(),
             slope: tiles(),
             z: tiles(),
-            signal: tiles(),
+            y: continuous(),
+            exact: continuous(),
+            signal: lambda(),
             above: tiles(),
             d_above: tiles(),
             inverse: Vec::new(),
@@ -102,13 +114,12 @@ impl Estimator {
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
             let first = tiles.start;
-            means(
-                layer.family,
-                &self.lambda[tiles.clone()],
-                draws,
-                &mut self.mean[tiles.clone()],
-                &mut self.slope[tiles],
-            );
+            if layer.family.is_continuous() {
+                self.draw_continuous(shape, l, draws, rng);
+                continue;
+            }
+            let is_binary = layer.family == Family::Bernoulli;
+            means(is_binary, &self.lambda[tiles.clone()], draws, &mut self.mean[tiles.clone()], &mut self.slope[tiles]);
             let is_paired = self.noise.is_paired();
             for k in 0..layer.width {
                 let mut u = 0.0;
@@ -117,8 +128,28 @@ impl Estimator {
                         u = rng.random();
                     }
                     let mean = self.mean[first + k / LANES].0[q][k % LANES];
-                    self.z[first + k / LANES].0[q][k % LANES] = drawn(layer.family, mean, u, rng);
+                    self.z[first + k / LANES].0[q][k % LANES] = drawn(is_binary, mean, u, rng);
                 }
+            }
+        }
+    }
+
+    /// The same of a continuous layer, whose λ is there.
+    fn draw_continuous(&mut self, shape: &Shape, l: usize, draws: usize, rng: &mut Stream) {
+        let (Layer { family, width }, tiles, scales) = (shape.layers()[l], shape.tiles(l), shape.scales(l));
+        let (lambda, log_scale) = (&self.lambda[tiles.clone()], &self.lambda[scales]);
+        let (mean, slope) = (&mut self.mean[tiles.clone()], &mut self.slope[tiles.clone()]);
+        continuous::means(family, lambda, log_scale, draws, mean, slope);
+        let is_paired = self.noise.is_paired();
+        for k in 0..width {
+            let (tile, lane) = (k / LANES, k % LANES);
+            let mut eps = 0.0;
+            for q in 0..draws {
+                if !is_paired || q % 2 == 0 {
+                    eps = StandardNormal.sample(rng);
+                }
+                let z = continuous::point(family, lambda[tile].0[q][lane], log_scale[tile].0[q][lane], eps);
+                self.z[tiles.start + tile].0[q][lane] = z;
             }
         }
     }
@@ -172,8 +203,12 @@ impl Estimator {
                 value[q] -= tile.0[q].iter().zip(sums.0).map(|(mean, sum)| mean * sum).sum::<f32>();
             }
         }
-        let is_binary = |l: usize| shape.layers()[l].family == Family::Bernoulli;
-        if wanted == Wanted::Gradient {
+        let family = |l: usize| shape.layers()[l].family;
+        let is_binary = |l: usize| family(l) == Family::Bernoulli;
+        if wanted == Wanted::Gradient && family(0).is_continuous() {
+            let signal = &mut self.signal[lowest.clone()];
+            slopes(words, seen, &self.z[lowest.clone()], draws, &self.inverse, signal);
+        } else if wanted == Wanted::Gradient {
             differences(
                 words,
                 seen,
@@ -191,17 +226,38 @@ impl Estimator {
             let tiles = shape.tiles(l);
             let (up, up_len) = shape.above(l);
             activations(link, &self.z[up.clone()], up_len, draws, &mut self.above[tiles.clone()]);
-            own(
-                link,
-                &self.lambda[tiles.clone()],
-                &self.mean[tiles.clone()],
-                &self.above[tiles.clone()],
-                draws,
-                &mut self.signal[tiles.clone()],
-                &mut self.d_above[tiles.clone()],
-                &mut value,
-            );
-            if up_len > 0 && wanted == Wanted::Gradient {
+            let (mean, above) = (&self.mean[tiles.clone()], &self.above[tiles.clone()]);
+            if family(l).is_continuous() {
+                let scales = shape.scales(l);
+                continuous::own(
+                    link,
+                    [&self.lambda[tiles.clone()], &self.lambda[scales.clone()], mean, above],
+                    if l == 0 { seen.sums } else { &[] },
+                    draws,
+                    &mut self.exact[tiles.clone()],
+                    &mut self.signal[scales],
+                    &mut self.d_above[tiles.clone()],
+                    &mut value,
+                );
+            } else {
+                own(
+                    link,
+                    &self.lambda[tiles.clone()],
+                    mean,
+                    above,
+                    draws,
+                    &mut self.signal[tiles.clone()],
+                    &mut self.d_above[tiles.clone()],
+                    &mut value,
+                );
+            }
+            if up_len == 0 || wanted == Wanted::Value {
+                continue;
+            }
+            if family(l + 1).is_continuous() {
+                let (d_a, z) = (&self.d_above[tiles], &self.z[up.clone()]);
+                continuous::parents(link.rows, d_a, z, up_len, family(l + 1), draws, &mut self.signal[up]);
+            } else {
                 parents(
                     link,
                     &self.mean[tiles.clone()],
@@ -214,7 +270,12 @@ impl Estimator {
                 );
             }
         }
-        let drawn = [self.lambda.as_slice(), &self.mean, &self.z];
+        for (l, link) in links.iter().enumerate().filter(|_| shape.is_continuous()) {
+            let tiles = shape.tiles(l);
+            continuous::coordinates(link.family, link.mask, &self.z[tiles.clone()], draws, &mut self.y[tiles]);
+        }
+        let seen_of_z = if shape.is_continuous() { &self.y } else { &self.z };
+        let drawn = [self.lambda.as_slice(), &self.mean, seen_of_z];
         self.noise.recursive(shape, parameters, drawn, draws, &mut self.signal, &mut value);
         self.noise.note(&value, draws);
         if wanted == Wanted::Value {
@@ -226,6 +287,12 @@ impl Estimator {
                     signal.0[q][lane] *= slope.0[q][lane];
                 }
             }
+        }
+        for l in (0..links.len()).filter(|l| family(*l).is_continuous()) {
+            let (tiles, scales) = (shape.tiles(l), shape.scales(l));
+            let (signal, d_scale) = self.signal.split_at_mut(scales.start);
+            let known = [&self.lambda, &self.y, &self.exact].map(|all| &all[tiles.clone()]);
+            continuous::combine(known, draws, &mut signal[tiles], &mut d_scale[..scales.len()]);
         }
         self.noise.pullback(parameters, &self.signal, draws, &mut self.gradient);
         self.mean_of(&value, draws)
@@ -354,21 +421,21 @@ impl Estimator {
     }
 }
 
-/// One draw of a latent from a uniform number; where that would take long, from others.
-fn drawn(family: Family, mean: f32, u: f64, rng: &mut Stream) -> f32 {
-    match family {
-        Family::Bernoulli => f32::from(u < f64::from(mean)),
-        Family::Poisson if mean < SMALL => {
-            let mean = f64::from(mean);
-            let mut p = (-mean).exp();
-            let (mut reached, mut z) = (p, 0.0);
-            while u > reached && z < 4.0 * f64::from(SMALL) {
-                z += 1.0;
-                p *= mean / z;
-                reached += p;
-            }
-            z as f32
-        }
-        Family::Poisson => Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng)),
+/// One draw of a discrete latent from a uniform number; where that would take long, from others.
+fn drawn(is_binary: bool, mean: f32, u: f64, rng: &mut Stream) -> f32 {
+    if is_binary {
+        return f32::from(u < f64::from(mean));
     }
+    if mean >= SMALL {
+        return Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng));
+    }
+    let mean = f64::from(mean);
+    let mut p = (-mean).exp();
+    let (mut reached, mut z) = (p, 0.0);
+    while u > reached && z < 4.0 * f64::from(SMALL) {
+        z += 1.0;
+        p *= mean / z;
+        reached += p;
+    }
+    z as f32
 }

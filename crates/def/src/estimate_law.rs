@@ -1,4 +1,8 @@
-//! The estimator against enumeration: its mean over z is the derivative of the bound, at any noise.
+//! The estimator against enumeration: its mean over z is the derivative of the bound, at any noise. Over continuous latents it is
+//! quadrature that the mean is taken by.
+
+mod flow;
+mod mixture;
 
 use crate::document::DocumentModel;
 use crate::estimate::{Estimator, Wanted};
@@ -8,10 +12,12 @@ use crate::shape::{Family, Layer, Shape};
 use crate::weights::{Belief, Between, TermPrior, TermWeights};
 use hyperprior::many::FlowPair;
 use hyperprior::{Batch, Model};
+use hyperprior_math::quadrature::gauss_hermite;
 use hyperprior_math::random::stream;
 use hyperprior_math::single::{LANES, Lanes};
-use hyperprior_math::special::{ln_factorial, sigmoid, softplus};
+use hyperprior_math::special::{HALF_LN_2_PI, ln_factorial, sigmoid, softplus};
 
+#[derive(Clone)]
 struct Case {
     shape: Shape,
     terms: TermWeights,
@@ -27,98 +33,168 @@ fn case(layers: &[(Family, usize)], method: Method, belief: Belief) -> Case {
     let mean = |v: usize, k: usize| 0.3 + 0.5 * ((3 * v + 5 * k) % 7) as f32 / 7.0;
     let background = [0.2, 0.1, 0.3, 0.2];
     let terms = TermWeights::new(belief, TermPrior::default(), layers[0].width, &mean, &background, 4.0);
-    let between = Between::all(&shape, belief, 0.4, &mut rng);
+    let between = Between::all(&shape, belief, 0.4, 0.7, &mut rng);
     let mut parameters = vec![Lanes::default(); method.parameters_len(&shape)];
     method.start(&shape, 0.35, &mut rng, &mut parameters);
     // Far enough from mean-field for dependence to matter.
-    let n = shape.tiles_len();
+    let n = shape.lambda_len();
     if let Method::Flow(flow, inverse) = method {
         // r sees z: all rows of its base but the first are random.
         let first = FlowPair::new(n * LANES, flow, inverse).theta_len();
         for (i, lanes) in parameters[first + n..first + 6 * n].iter_mut().enumerate() {
             for (lane, x) in lanes.0.iter_mut().enumerate() {
-                *x += 0.4 * (1.0 + 3.0 * i as f32 + 7.0 * lane as f32).sin() * shape.mask()[i % n].0[lane];
+                *x += 0.4 * (1.0 + 3.0 * i as f32 + 7.0 * lane as f32).sin() * shape.lambda_mask()[i % n].0[lane];
             }
         }
     }
     if let Method::LowRank(_) = method {
         parameters[n..].iter_mut().for_each(|lanes| lanes.0.iter_mut().for_each(|x| *x *= 30.0));
     }
+    // Scales that differ, of every point of a mixture.
+    let points = if let Method::Mixture(points) = method { points } else { 1 };
+    for (i, lanes) in (0..points).flat_map(|i| (i * n + shape.tiles_len()..(i + 1) * n).map(move |at| (i, at))) {
+        for (lane, x) in parameters[lanes].0.iter_mut().enumerate() {
+            let more = 0.3 * (1.0 + 2.0 * i as f32 + 3.0 * lanes as f32 + 5.0 * lane as f32).sin();
+            *x = (more - 0.6) * shape.lambda_mask()[lanes % n].0[lane];
+        }
+    }
     Case { shape, terms, between, words: (vec![0, 2, 3], vec![2.0, 1.0, 3.0]), parameters }
 }
 
-/// Every z with nearly all of the mass, as values of all latents.
-fn states(shape: &Shape, most: usize) -> Vec<Vec<f64>> {
-    let mut states = vec![vec![]];
+/// A value for each discrete latent and a place of a quadrature rule for each continuous one, with what these places count.
+struct State {
+    at: Vec<f64>,
+    weight: f64,
+}
+
+/// States that have nearly all of the mass, with so many places for each continuous latent.
+fn states(shape: &Shape, most: usize, nodes: usize) -> Vec<State> {
+    let rule = gauss_hermite(nodes);
+    let mut states = vec![State { at: vec![], weight: 1.0 }];
     for layer in shape.layers() {
-        let values = if layer.family == Family::Bernoulli { 2 } else { most };
+        let values: Vec<(f64, f64)> = match layer.family {
+            Family::Bernoulli => vec![(0.0, 1.0), (1.0, 1.0)],
+            Family::Poisson => (0..most).map(|v| (v as f64, 1.0)).collect(),
+            Family::Gamma | Family::Gaussian => rule.nodes.iter().copied().zip(rule.weights.iter().copied()).collect(),
+        };
         for _ in 0..layer.width {
-            states = states
-                .into_iter()
-                .flat_map(|state: Vec<f64>| (0..values).map(move |v| [state.clone(), vec![v as f64]].concat()))
-                .collect();
+            let one = |state: &State, (value, weight): (f64, f64)| State {
+                at: [state.at.as_slice(), &[value]].concat(),
+                weight: state.weight * weight,
+            };
+            states = states.iter().flat_map(|state| values.iter().map(|value| one(state, *value))).collect();
         }
     }
     states
 }
 
+/// A latent, and where it and its scale are in λ.
+#[derive(Clone, Copy)]
+struct Place {
+    family: Family,
+    tile: usize,
+    lane: usize,
+    scale: Option<usize>,
+}
+
+/// λ of a latent: its location, and the logarithm of its scale.
+type Lambda = (f64, f64);
+
 impl Case {
-    fn families(&self) -> Vec<(Family, usize, usize)> {
+    fn places(&self) -> Vec<Place> {
         let layers = self.shape.layers().iter().enumerate();
         layers
             .flat_map(|(l, layer)| (0..layer.width).map(move |k| (layer.family, l, k)))
             .map(|(family, l, k)| {
                 let (tile, lane) = self.shape.place(l, k);
-                (family, tile, lane)
+                let first = self.shape.tiles(l).start;
+                let scale = family.is_continuous().then(|| self.shape.scales(l).start + tile - first);
+                Place { family, tile, lane, scale }
             })
             .collect()
     }
 
-    /// ln q(z | λ).
-    fn log_q(&self, z: &[f64], lambda: &[f64]) -> f64 {
-        let one = |((family, ..), (z, l)): (&(Family, usize, usize), (&f64, &f64))| match family {
-            Family::Poisson => {
-                let rate = softplus(*l) + 1e-4;
-                z * rate.ln() - rate - ln_factorial(*z)
+    /// z of a state, and how probable it is.
+    fn z(&self, state: &State, lambda: &[Lambda]) -> (Vec<f64>, f64) {
+        let mut weight = state.weight;
+        let one = |(place, (at, (l, s))): (&Place, (&f64, &Lambda))| match place.family {
+            Family::Gamma => (l + s.exp() * at).exp(),
+            Family::Gaussian => l + s.exp() * at,
+            Family::Poisson | Family::Bernoulli => {
+                weight *= log_factor(place.family, *at, (*l, *s)).exp();
+                *at
             }
-            Family::Bernoulli => z * l - softplus(*l),
         };
-        self.families().iter().zip(z.iter().zip(lambda)).map(one).sum()
+        let z = self.places().iter().zip(state.at.iter().zip(lambda)).map(one).collect();
+        (z, weight)
+    }
+
+    /// ln q(z | λ).
+    fn log_q(&self, z: &[f64], lambda: &[Lambda]) -> f64 {
+        let latents = self.places().into_iter().zip(z.iter().zip(lambda));
+        latents.map(|(place, (z, lambda))| log_factor(place.family, *z, *lambda)).sum()
+    }
+
+    fn log_p(&self, z: &[Vec<f64>]) -> Vec<f64> {
+        let model = DocumentModel::new(&self.shape, &self.terms, &self.between, (&self.words.0, &self.words.1));
+        let mut batch = Batch::zeros(self.shape.latents_len(), z.len());
+        for (s, z) in z.iter().enumerate() {
+            z.iter().enumerate().for_each(|(i, x)| batch.set(i, s, *x));
+        }
+        let mut log_p = vec![0.0; z.len()];
+        model.log_joint(&batch, &mut log_p).expect("a density");
+        log_p
+    }
+
+    /// Puts a draw where the estimator finds it.
+    fn put(&self, z: &[f64], draw: usize, estimator: &mut Estimator) {
+        for (place, x) in self.places().iter().zip(z) {
+            estimator.z[place.tile].0[draw][place.lane] = *x as f32;
+        }
+    }
+
+    /// λ where its numbers are these.
+    fn read(&self, number: impl Fn(usize, usize) -> f64) -> Vec<Lambda> {
+        let one =
+            |place: Place| (number(place.tile, place.lane), place.scale.map_or(0.0, |scale| number(scale, place.lane)));
+        self.places().into_iter().map(one).collect()
     }
 
     /// λ at a noise.
-    fn lambda(&self, parameters: &[Lanes], eps: &[f32]) -> Vec<f64> {
-        let n = self.shape.tiles_len();
-        let at = |(_, tile, lane): &(Family, usize, usize)| {
-            let noise =
-                eps.iter().enumerate().map(|(r, e)| f64::from(*e) * f64::from(parameters[(r + 1) * n + tile].0[*lane]));
-            f64::from(parameters[*tile].0[*lane]) + noise.sum::<f64>()
-        };
-        self.families().iter().map(at).collect()
+    fn lambda(&self, parameters: &[Lanes], eps: &[f32]) -> Vec<Lambda> {
+        let (n, len) = (self.shape.tiles_len(), self.shape.lambda_len());
+        self.read(|tile, lane| {
+            let row = |r: usize| f64::from(parameters[len + r * n + tile].0[lane]);
+            let noise = eps.iter().enumerate().filter(|_| tile < n).map(|(r, e)| f64::from(*e) * row(r));
+            f64::from(parameters[tile].0[lane]) + noise.sum::<f64>()
+        })
     }
 
     /// ln r(ε | z) − ln q(ε), with r at these parameters, by its definition.
     fn log_ratio(&self, parameters: &[Lanes], eps: &[f32], z: &[f64]) -> f64 {
-        let (rank, n) = (eps.len(), self.shape.tiles_len());
+        let (rank, n, len) = (eps.len(), self.shape.tiles_len(), self.shape.lambda_len());
         if rank == 0 {
             return 0.0;
         }
         let mu = self.lambda(parameters, &vec![0.0; rank]);
-        let families = self.families();
-        let u = |i: usize, r: usize| f64::from(parameters[(r + 1) * n + families[i].1].0[families[i].2]);
+        let places = self.places();
+        let u = |i: usize, r: usize| f64::from(parameters[len + r * n + places[i].tile].0[places[i].lane]);
         // Of ln q(z | μ + U ε) + ln N(ε) at ε = 0: the gradient, and minus the curvature with its mean over z.
         let (mut g, mut p) = (vec![0.0; rank], vec![0.0; rank * rank]);
         for i in 0..mu.len() {
-            let (mean, slope) = match families[i].0 {
-                Family::Poisson => (softplus(mu[i]) + 1e-4, sigmoid(mu[i])),
-                Family::Bernoulli => (sigmoid(mu[i]), sigmoid(mu[i]) * (1.0 - sigmoid(mu[i]))),
-            };
-            let (pull, bend) = match families[i].0 {
-                Family::Poisson => (slope / mean, slope * slope / mean),
-                Family::Bernoulli => (1.0, slope),
+            let (l, s) = mu[i];
+            // ∂ ln q(z)/∂λ, and minus its own derivative with its mean over z.
+            let (pull, bend) = match places[i].family {
+                Family::Poisson => {
+                    let (mean, slope) = (softplus(l) + 1e-4, sigmoid(l));
+                    (slope / mean * (z[i] - mean), slope * slope / mean)
+                }
+                Family::Bernoulli => (z[i] - sigmoid(l), sigmoid(l) * (1.0 - sigmoid(l))),
+                Family::Gamma => ((z[i].ln() - l) * (-2.0 * s).exp(), (-2.0 * s).exp()),
+                Family::Gaussian => ((z[i] - l) * (-2.0 * s).exp(), (-2.0 * s).exp()),
             };
             for r in 0..rank {
-                g[r] += u(i, r) * pull * (z[i] - mean);
+                g[r] += u(i, r) * pull;
                 for t in 0..rank {
                     p[r * rank + t] += u(i, r) * bend * u(i, t);
                 }
@@ -133,55 +209,67 @@ impl Case {
         let squares: f64 = eps.iter().map(|e| f64::from(*e).powi(2)).sum();
         0.5 * det.ln() - 0.5 * distance + 0.5 * squares
     }
+
+    /// The bound at other parameters, with r where it is, at a noise.
+    fn bound(&self, states: &[State], parameters: &[Lanes], eps: &[f32]) -> f64 {
+        let lambda = self.lambda(parameters, eps);
+        let (z, weights): (Vec<_>, Vec<_>) = states.iter().map(|state| self.z(state, &lambda)).unzip();
+        let one = |((z, weight), log_p): ((&Vec<f64>, &f64), &f64)| {
+            weight * (log_p - self.log_q(z, &lambda) + self.log_ratio(&self.parameters, eps, z))
+        };
+        z.iter().zip(&weights).zip(&self.log_p(&z)).map(one).sum()
+    }
 }
 
-/// Fixes the noise, enumerates z: the mean of the estimator's gradient is the central difference of the bound with r held, and
-/// the mean of its values is the bound.
+/// ln q of one latent.
+fn log_factor(family: Family, z: f64, (l, s): Lambda) -> f64 {
+    let normal = |y: f64| -0.5 * ((y - l) / s.exp()).powi(2) - s - HALF_LN_2_PI;
+    match family {
+        Family::Poisson => {
+            let rate = softplus(l) + 1e-4;
+            z * rate.ln() - rate - ln_factorial(z)
+        }
+        Family::Bernoulli => z * l - softplus(l),
+        Family::Gamma => normal(z.ln()) - z.ln(),
+        Family::Gaussian => normal(z),
+    }
+}
+
+/// Fixes the noise, enumerates z: the mean of the estimator's gradient is the central difference of the bound with r held,
+/// along the weights between layers too, and the mean of its values is the bound.
 fn check(layers: &[(Family, usize)], method: Method, belief: Belief, most: usize) {
     let case = case(layers, method, belief);
-    let model = DocumentModel::new(&case.shape, &case.terms, &case.between, (&case.words.0, &case.words.1));
-    let states = states(&case.shape, most);
-    let mut log_p = vec![0.0; states.len()];
-    let mut z = Batch::zeros(case.shape.latents_len(), states.len());
-    for (s, state) in states.iter().enumerate() {
-        state.iter().enumerate().for_each(|(i, x)| z.set(i, s, *x));
-    }
-    model.log_joint(&z, &mut log_p).expect("a density");
+    let states = states(&case.shape, most, 24);
     let mut estimator = Estimator::new(&case.shape, method);
     estimator.draw(&case.shape, &case.parameters, 1, &mut stream(5, 0, 0, 0));
     let eps: Vec<f32> = estimator.noise().iter().map(|e| e[0]).collect();
-    let bound = |parameters: &[Lanes]| -> f64 {
-        let lambda = case.lambda(parameters, &eps);
-        let one = |(state, log_p): (&Vec<f64>, &f64)| {
-            let log_q = case.log_q(state, &lambda);
-            log_q.exp() * (log_p - log_q + case.log_ratio(&case.parameters, &eps, state))
-        };
-        states.iter().zip(&log_p).map(one).sum()
-    };
+    let bound = |parameters: &[Lanes]| case.bound(&states, parameters, &eps);
     let lambda = case.lambda(&case.parameters, &eps);
     let words = Words { terms: &case.words.0, counts: &case.words.1 };
     let links: Vec<_> = case.between.iter().map(Between::link).collect();
     let mut gradient = vec![[0.0_f64; 16]; case.parameters.len()];
+    let mut d_between: Vec<Vec<[f64; 16]>> = case.between.iter().map(|b| vec![[0.0; 16]; b.len()]).collect();
     let mut value = 0.0;
     for state in &states {
-        let weight = case.log_q(state, &lambda).exp();
-        for ((_, tile, lane), x) in case.families().iter().zip(state) {
-            estimator.z[*tile].0[0][*lane] = *x as f32;
-        }
+        let (z, weight) = case.z(state, &lambda);
+        case.put(&z, 0, &mut estimator);
         let one =
             estimator.evaluate(&case.shape, &words, &case.terms.seen(), &links, &case.parameters, 1, Wanted::Gradient);
         value += weight * f64::from(one);
-        for (sum, own) in gradient.iter_mut().zip(&estimator.gradient) {
+        let mut own: Vec<Vec<Lanes>> = case.between.iter().map(|b| vec![Lanes::default(); b.len()]).collect();
+        estimator.between(&case.shape, 1, &mut own);
+        let sums = gradient.iter_mut().chain(d_between.iter_mut().flatten());
+        for (sum, own) in sums.zip(estimator.gradient.iter().chain(own.iter().flatten())) {
             sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));
         }
     }
     let factorials: f64 = case.words.1.iter().map(|x| ln_factorial(f64::from(*x))).sum();
     let exact = bound(&case.parameters) + factorials + case.terms.background_sum();
     assert!((value - exact).abs() < 2e-5 * exact.abs().max(1.0), "the bound is {exact}, not {value}");
-    let n = case.shape.tiles_len();
-    for (_, tile, lane) in case.families() {
-        for row in 0..case.parameters.len() / n {
-            let at = row * n + tile;
+    let (n, len) = (case.shape.tiles_len(), case.shape.lambda_len());
+    for Place { family, tile, lane, scale } in case.places() {
+        let rows = (0..eps.len()).map(|r| len + r * n + tile);
+        for at in [tile].into_iter().chain(scale).chain(rows) {
             let moved = |h: f32| {
                 let mut parameters = case.parameters.clone();
                 parameters[at].0[lane] += h;
@@ -193,10 +281,30 @@ fn check(layers: &[(Family, usize)], method: Method, belief: Belief, most: usize
             let far = (found - difference).abs();
             assert!(
                 far < 2e-4 * difference.abs().max(1.0),
-                "row {row}, tile {tile}, lane {lane}: {found}, not {difference}"
+                "{layers:?} {method}: {family}, vector {at}, lane {lane}: {found}, not {difference}"
             );
         }
     }
+    for (l, d_between) in d_between.iter().enumerate() {
+        for (at, lane) in (0..d_between.len()).flat_map(|at| (0..case.shape.layers()[l].width).map(move |k| (at, k))) {
+            let moved = |h: f32| {
+                let mut case = case.clone();
+                case.between[l].means_mut()[at].0[lane] += h;
+                (case.bound(&states, &case.parameters, &eps), f64::from(case.between[l].means()[at].0[lane]))
+            };
+            let (up, down) = (moved(2e-3), moved(-2e-3));
+            let (found, difference) = (d_between[at][lane], (up.0 - down.0) / (up.1 - down.1));
+            let far = (found - difference).abs();
+            assert!(
+                far < 2e-4 * difference.abs().max(1.0),
+                "{layers:?} {method}: weights {at} above layer {l}, lane {lane}: {found}, not {difference}"
+            );
+        }
+    }
+    // What holds no latent stays where it is.
+    let held: Vec<(usize, usize)> = case.places().iter().map(|place| (place.tile, place.lane)).collect();
+    let empty = (0..n).flat_map(|tile| (0..LANES).map(move |lane| (tile, lane))).filter(|at| !held.contains(at));
+    assert!(empty.into_iter().all(|(tile, lane)| gradient[tile][lane] == 0.0), "{layers:?} {method}");
 }
 
 #[test]
@@ -221,178 +329,43 @@ fn layers_of_both_kinds_have_the_exact_gradient() {
     check(&[(Bernoulli, 3), (Poisson, 2)], Method::LowRank(2), Belief::Point, 12);
 }
 
-/// With flows r is not held: the mean of the gradient over z is the central difference of the bound, at the same noise.
+/// Layers with continuous latents at every place that they can be in, beside those of the other kinds.
+const CONTINUOUS: [&[(Family, usize)]; 8] = {
+    use Family::{Bernoulli, Gamma, Gaussian, Poisson};
+    [
+        &[(Gamma, 2)],
+        &[(Gamma, 1), (Gamma, 1)],
+        &[(Gamma, 1), (Gaussian, 1)],
+        &[(Poisson, 2), (Gamma, 1)],
+        &[(Bernoulli, 2), (Gaussian, 2)],
+        &[(Gamma, 1), (Poisson, 2)],
+        &[(Gamma, 1), (Bernoulli, 2)],
+        &[(Bernoulli, 2), (Gaussian, 1), (Bernoulli, 2)],
+    ]
+};
+
 #[test]
-fn flows_have_the_exact_gradient() {
-    use Family::{Bernoulli, Poisson};
-    for layers in [[(Bernoulli, 3), (Bernoulli, 2)], [(Poisson, 2), (Bernoulli, 2)]] {
-        let method = Method::Flow(2, 3);
-        let case = case(&layers, method, Belief::Gamma);
-        let states = states(&case.shape, 12);
-        let words = Words { terms: &case.words.0, counts: &case.words.1 };
-        let links: Vec<_> = case.between.iter().map(Between::link).collect();
-        let run = |parameters: &[Lanes]| -> (f64, Vec<[f64; 16]>) {
-            let mut estimator = Estimator::new(&case.shape, method);
-            estimator.draw(&case.shape, parameters, 1, &mut stream(5, 0, 0, 0));
-            let families = case.families();
-            let lambda: Vec<f64> =
-                families.iter().map(|(_, tile, lane)| f64::from(estimator.lambda[*tile].0[0][*lane])).collect();
-            let (mut value, mut gradient) = (0.0, vec![[0.0; 16]; parameters.len()]);
-            for state in &states {
-                // The flows leave λ behind where they went to.
-                estimator.draw(&case.shape, parameters, 1, &mut stream(5, 0, 0, 0));
-                for ((_, tile, lane), x) in families.iter().zip(state) {
-                    estimator.z[*tile].0[0][*lane] = *x as f32;
-                }
-                let weight = case.log_q(state, &lambda).exp();
-                let one = estimator.evaluate(
-                    &case.shape,
-                    &words,
-                    &case.terms.seen(),
-                    &links,
-                    parameters,
-                    1,
-                    Wanted::Gradient,
-                );
-                value += weight * f64::from(one);
-                for (sum, own) in gradient.iter_mut().zip(&estimator.gradient) {
-                    sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));
-                }
-            }
-            (value, gradient)
-        };
-        let (_, gradient) = run(&case.parameters);
-        let mut moved = 0;
-        for at in 0..case.parameters.len() {
-            for lane in 0..16 {
-                let value = |h: f32| {
-                    let mut parameters = case.parameters.clone();
-                    parameters[at].0[lane] += h;
-                    run(&parameters).0
-                };
-                let found = gradient[at][lane];
-                // Empty lanes must stay where they are; of the others, some are enough.
-                let is_latent = case.shape.mask()[at % case.shape.tiles_len()].0[lane] > 0.0;
-                if !is_latent && at < 2 * case.shape.tiles_len() {
-                    assert_eq!(found, 0.0, "vector {at}, lane {lane}");
-                }
-                if found.abs() < 1e-3 || (at + lane) % 3 != 0 {
-                    continue;
-                }
-                moved += 1;
-                // A layer's bend is sharp where its direction is short: extrapolated to no step at all.
-                let central = |h: f32| (value(h) - value(-h)) / (2.0 * f64::from(h));
-                let difference = (4.0 * central(0.002) - central(0.004)) / 3.0;
-                let far = (found - difference).abs();
-                // Values near 10 in single precision leave about 2e-3 of noise in the difference.
-                assert!(far < 3e-3 + 4e-3 * difference.abs(), "vector {at}, lane {lane}: {found}, not {difference}");
-            }
-        }
-        assert!(moved > 12, "{moved}");
+fn continuous_layers_have_the_exact_gradient() {
+    for layers in CONTINUOUS {
+        check(layers, Method::MeanField, Belief::Gamma, 12);
+    }
+}
+
+#[test]
+fn continuous_layers_of_low_rank_have_the_exact_gradient() {
+    for layers in CONTINUOUS {
+        check(layers, Method::LowRank(2), Belief::Point, 12);
     }
 }
 
 #[test]
 fn a_document_is_a_model() {
     use Family::{Bernoulli, Poisson};
-    for layers in [[(Poisson, 3), (Bernoulli, 2)], [(Bernoulli, 3), (Poisson, 2)]] {
-        let case = case(&layers, Method::MeanField, Belief::Gamma);
+    let discrete: [&[(Family, usize)]; 2] = [&[(Poisson, 3), (Bernoulli, 2)], &[(Bernoulli, 3), (Poisson, 2)]];
+    for layers in discrete.into_iter().chain(CONTINUOUS) {
+        let case = case(layers, Method::MeanField, Belief::Gamma);
         let model = DocumentModel::new(&case.shape, &case.terms, &case.between, (&case.words.0, &case.words.1));
-        hyperprior::check(&model, 4).expect("the locality law and the conditionals");
-    }
-}
-
-/// With a mixture r is exact, so the bound is that of the mixture itself: E[ln p(x, z) − ln Σ w_i q(z | λ_i)], summed over all z.
-#[test]
-fn mixtures_have_the_exact_gradient() {
-    use Family::{Bernoulli, Poisson};
-    for layers in [[(Bernoulli, 3), (Bernoulli, 3)], [(Poisson, 2), (Poisson, 2)], [(Poisson, 2), (Bernoulli, 2)]] {
-        let (method, points) = (Method::Mixture(2), 2);
-        let mut case = case(&layers, method, Belief::Gamma);
-        let n = case.shape.tiles_len();
-        case.parameters[points * n].0[..points].copy_from_slice(&[0.3, -0.4]);
-        let model = DocumentModel::new(&case.shape, &case.terms, &case.between, (&case.words.0, &case.words.1));
-        let states = states(&case.shape, 12);
-        let mut log_p = vec![0.0; states.len()];
-        let mut z = Batch::zeros(case.shape.latents_len(), states.len());
-        for (s, state) in states.iter().enumerate() {
-            state.iter().enumerate().for_each(|(i, x)| z.set(i, s, *x));
-        }
-        model.log_joint(&z, &mut log_p).expect("a density");
-        let families = case.families();
-        let point = |parameters: &[Lanes], i: usize| -> Vec<f64> {
-            families.iter().map(|(_, tile, lane)| f64::from(parameters[i * n + tile].0[*lane])).collect()
-        };
-        let weights = |parameters: &[Lanes]| -> Vec<f64> {
-            let all: Vec<f64> = parameters[points * n].0[..points].iter().map(|a| f64::from(*a).exp()).collect();
-            all.iter().map(|w| w / all.iter().sum::<f64>()).collect()
-        };
-        let bound = |parameters: &[Lanes]| -> f64 {
-            let weights = weights(parameters);
-            let one = |(state, log_p): (&Vec<f64>, &f64)| {
-                let parts = (0..points).map(|i| weights[i] * case.log_q(state, &point(parameters, i)).exp());
-                let q: f64 = parts.sum();
-                q * (log_p - q.ln())
-            };
-            states.iter().zip(&log_p).map(one).sum()
-        };
-        let words = Words { terms: &case.words.0, counts: &case.words.1 };
-        let links: Vec<_> = case.between.iter().map(Between::link).collect();
-        let mut estimator = Estimator::new(&case.shape, method);
-        estimator.draw(&case.shape, &case.parameters, points, &mut stream(5, 0, 0, 0));
-        let (mut value, mut level) = (0.0, vec![0.0; points]);
-        let mut gradient = vec![[0.0_f64; 16]; case.parameters.len()];
-        let lambdas: Vec<Vec<f64>> = (0..points).map(|i| point(&case.parameters, i)).collect();
-        let weights = weights(&case.parameters);
-        for state in &states {
-            for ((_, tile, lane), x) in families.iter().zip(state) {
-                (0..points).for_each(|i| estimator.z[*tile].0[i][*lane] = *x as f32);
-            }
-            // Both points have the same draw: each is weighted with its own probability of it.
-            estimator.shares[..points].fill(1.0);
-            estimator.evaluate(
-                &case.shape,
-                &words,
-                &case.terms.seen(),
-                &links,
-                &case.parameters,
-                points,
-                Wanted::Gradient,
-            );
-            for i in 0..points {
-                let weight = case.log_q(state, &lambdas[i]).exp();
-                let own = f64::from(estimator.level()[i]);
-                level[i] += weight * own;
-                value += weights[i] * weight * (own - weights[i].ln());
-                for at in i * n..(i + 1) * n {
-                    let own = estimator.gradient[at].0;
-                    gradient[at].iter_mut().zip(own).for_each(|(sum, own)| *sum += weight * f64::from(own));
-                }
-            }
-        }
-        let factorials: f64 = case.words.1.iter().map(|x| ln_factorial(f64::from(*x))).sum();
-        let constant = factorials + case.terms.background_sum();
-        let exact = bound(&case.parameters) + constant;
-        assert!((value - exact).abs() < 2e-5 * exact.abs().max(1.0), "the bound is {exact}, not {value}");
-        let moved = |at: usize, lane: usize, h: f32| {
-            let mut parameters = case.parameters.clone();
-            parameters[at].0[lane] += h;
-            (bound(&parameters), f64::from(parameters[at].0[lane]))
-        };
-        let slope = |at: usize, lane: usize| {
-            let (up, down) = (moved(at, lane, 2e-3), moved(at, lane, -2e-3));
-            (up.0 - down.0) / (up.1 - down.1)
-        };
-        for i in 0..points {
-            for (_, tile, lane) in &families {
-                let (found, difference) = (weights[i] * gradient[i * n + tile][*lane], slope(i * n + tile, *lane));
-                let far = (found - difference).abs();
-                assert!(far < 2e-4 * difference.abs().max(1.0), "point {i}, {tile}, {lane}: {found}, not {difference}");
-            }
-            // Along ln w_i: w_i (level_i − ln w_i − the bound).
-            let found = weights[i] * (level[i] - weights[i].ln() - value);
-            let difference = slope(points * n, i);
-            assert!((found - difference).abs() < 2e-4 * difference.abs().max(1.0), "weight {i}: {found}, {difference}");
-        }
+        let report = hyperprior::check(&model, 4).expect("the locality law, the conditionals and the gradient");
+        assert_eq!((report.locals, report.gradient), (true, case.shape.is_continuous()));
     }
 }

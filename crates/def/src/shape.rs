@@ -16,34 +16,64 @@ pub enum Family {
     Poisson,
     /// z ~ Bernoulli(sigmoid(a)).
     Bernoulli,
+    /// z ~ Gamma with mean softplus(a) and a shape that is given.
+    Gamma,
+    /// z ~ N(a, 1). Not next to the words, whose rates are not below 0.
+    Gaussian,
 }
 
 impl Family {
-    /// The parameter at which a latent has about this mean, where one of its kind can.
-    pub(crate) fn parameter(self, mean: f32) -> f32 {
+    /// Whether z is a number on a line. Then q(z | λ) has a scale beside its location.
+    pub(crate) fn is_continuous(self) -> bool {
+        matches!(self, Self::Gamma | Self::Gaussian)
+    }
+
+    /// The intercept a at which a latent has about this mean, where one of its kind can.
+    pub(crate) fn intercept(self, mean: f32) -> f32 {
         match self {
-            Self::Poisson => mean.exp_m1().ln(),
+            Self::Poisson | Self::Gamma => mean.exp_m1().ln(),
             Self::Bernoulli => {
                 let p = self.possible(mean);
                 (p / (1.0 - p)).ln()
             }
+            Self::Gaussian => self.possible(mean),
         }
+    }
+
+    /// The λ at which q(z | λ) has that mean.
+    pub(crate) fn parameter(self, mean: f32) -> f32 {
+        match self {
+            Self::Poisson | Self::Bernoulli | Self::Gaussian => self.intercept(mean),
+            Self::Gamma => mean.ln() - 0.5 * SCALE * SCALE,
+        }
+    }
+
+    /// The logarithm of the scale that q(z | λ) starts with.
+    pub(crate) fn log_scale(self) -> f32 {
+        if self.is_continuous() { SCALE.ln() } else { 0.0 }
     }
 
     /// A mean to start from that a latent of this kind can have.
     pub(crate) fn possible(self, mean: f32) -> f32 {
         match self {
-            Self::Poisson => mean,
+            Self::Poisson | Self::Gamma => mean,
             Self::Bernoulli => mean.clamp(0.05, 0.5),
+            // Either side is as good.
+            Self::Gaussian => 0.0,
         }
     }
 }
+
+/// The scale that a continuous latent starts with.
+const SCALE: f32 = 0.5;
 
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Self::Poisson => "poisson",
             Self::Bernoulli => "bernoulli",
+            Self::Gamma => "gamma",
+            Self::Gaussian => "gaussian",
         })
     }
 }
@@ -55,7 +85,13 @@ impl FromStr for Family {
         match text {
             "poisson" => Ok(Self::Poisson),
             "bernoulli" => Ok(Self::Bernoulli),
-            _ => Err(Error::BadSetting { field: "family", value: text.to_owned(), reason: "use poisson or bernoulli" }),
+            "gamma" => Ok(Self::Gamma),
+            "gaussian" => Ok(Self::Gaussian),
+            _ => Err(Error::BadSetting {
+                field: "family",
+                value: text.to_owned(),
+                reason: "use poisson, bernoulli, gamma or gaussian",
+            }),
         }
     }
 }
@@ -76,6 +112,8 @@ pub struct Shape {
     layers: Vec<Layer>,
     /// Where the tiles of each layer begin; one more number than there are layers.
     firsts: Vec<usize>,
+    /// The same of the scales of continuous layers, which come after all latents; discrete layers take none.
+    scales: Vec<usize>,
 }
 
 /// The widest layer that is allowed.
@@ -85,7 +123,7 @@ impl Shape {
     /// Lays the layers out.
     ///
     /// # Errors
-    /// [`Error::BadSetting`] where there is no layer, an empty one, or one that is too wide.
+    /// [`Error::BadSetting`] where there is no layer, an empty one, one that is too wide, or a Gaussian one next to the words.
     pub fn new(layers: &[Layer]) -> Result<Self> {
         let bad = |value: String, reason| Err(Error::BadSetting { field: "layers", value, reason });
         if layers.is_empty() {
@@ -94,11 +132,23 @@ impl Shape {
         if let Some(layer) = layers.iter().find(|layer| !(1..=WIDTH_MAX).contains(&layer.width)) {
             return bad(layer.width.to_string(), "a layer has from 1 to 4096 latents");
         }
+        if layers[0].family == Family::Gaussian {
+            return bad(
+                format!("gaussian:{}", layers[0].width),
+                "the layer next to the words adds to their rates, so its latents are not below 0; make it poisson, bernoulli or \
+                 gamma, and put gaussian layers above it",
+            );
+        }
         let mut firsts = vec![0];
         for layer in layers {
             firsts.push(firsts[firsts.len() - 1] + lanes_len(layer.width));
         }
-        Ok(Self { layers: layers.to_vec(), firsts })
+        let mut scales = vec![firsts[layers.len()]];
+        for layer in layers {
+            let len = if layer.family.is_continuous() { lanes_len(layer.width) } else { 0 };
+            scales.push(scales[scales.len() - 1] + len);
+        }
+        Ok(Self { layers: layers.to_vec(), firsts, scales })
     }
 
     /// The layers.
@@ -119,6 +169,21 @@ impl Shape {
     /// The vectors of one layer.
     pub fn tiles(&self, layer: usize) -> Range<usize> {
         self.firsts[layer]..self.firsts[layer + 1]
+    }
+
+    /// The vectors of λ with the logarithms of a layer's scales; none where it is discrete.
+    pub(crate) fn scales(&self, layer: usize) -> Range<usize> {
+        self.scales[layer]..self.scales[layer + 1]
+    }
+
+    /// How many vectors of lanes λ takes: those of the latents, and those of the scales.
+    pub(crate) fn lambda_len(&self) -> usize {
+        self.scales[self.layers.len()]
+    }
+
+    /// Whether some latents are continuous.
+    pub(crate) fn is_continuous(&self) -> bool {
+        self.lambda_len() > self.tiles_len()
     }
 
     /// The vectors of the layer above, and how many latents it has; none above the top.
@@ -145,6 +210,17 @@ impl Shape {
         }
         mask
     }
+
+    /// The same of λ.
+    pub(crate) fn lambda_mask(&self) -> Vec<Lanes> {
+        let mut mask = self.mask();
+        for (l, layer) in self.layers.iter().enumerate() {
+            if layer.family.is_continuous() {
+                mask.extend_from_within(self.tiles(l));
+            }
+        }
+        mask
+    }
 }
 
 #[cfg(test)]
@@ -160,5 +236,19 @@ mod tests {
         let ones: f32 = shape.mask().iter().flat_map(|lanes| lanes.0).sum();
         assert_eq!(ones, 146.0);
         assert!(Shape::new(&[]).is_err() && Shape::new(&[layer(0)]).is_err());
+    }
+
+    /// Catches scales that lie over latents or over each other, and a mask in another order.
+    #[test]
+    fn scales_come_after_all_latents() {
+        let layer = |family, width| Layer { family, width };
+        let layers = [layer(Family::Gamma, 20), layer(Family::Poisson, 30), layer(Family::Gaussian, 3)];
+        let shape = Shape::new(&layers).expect("a shape");
+        assert_eq!((shape.tiles_len(), shape.lambda_len(), shape.is_continuous()), (5, 8, true));
+        assert_eq!([0, 1, 2].map(|l| shape.scales(l)), [5..7, 7..7, 7..8]);
+        let ones: Vec<f32> = shape.lambda_mask().iter().map(|lanes| lanes.0.iter().sum()).collect();
+        assert_eq!(ones, [16.0, 4.0, 16.0, 14.0, 3.0, 16.0, 4.0, 3.0]);
+        let said = Shape::new(&layers[2..]).expect_err("rates below 0").to_string();
+        assert!(said.contains("gaussian:3") && said.contains("poisson, bernoulli or gamma"), "{said}");
     }
 }

@@ -47,7 +47,7 @@ pub struct Theme {
     pub number: usize,
     /// Its place in the model, from 0.
     pub latent: usize,
-    /// Its mean activity in a document.
+    /// Its mean activity in a document; in a Gaussian layer, on either side of zero.
     pub activity: f64,
     /// What it raises most in the layer below, the largest weight first.
     pub uses: Vec<Use>,
@@ -108,12 +108,12 @@ impl Topics {
                 .map(|parent| used(&told.order, &|child| f64::from(between.mean(parent, child))))
                 .collect();
             let below = told;
-            let means = activity.means(layer + 1);
-            told = Told::new(uses.iter().map(|uses| below.reached(uses)).collect(), means);
+            let sizes = activity.sizes(layer + 1);
+            told = Told::new(uses.iter().map(|uses| below.reached(uses)).collect(), sizes);
             let theme = |(place, latent): (usize, &usize)| Theme {
                 number: place + 1,
                 latent: *latent,
-                activity: means[*latent],
+                activity: sizes[*latent],
                 uses: uses[*latent].iter().map(|(place, weight)| Use { number: place + 1, weight: *weight }).collect(),
                 words: words(&told.rates[*latent], vocabulary, words_len),
             };

@@ -36,8 +36,10 @@ pub struct Settings {
     pub term_prior: TermPrior,
     /// The share of all words that a background of every term's share in the corpus explains. It is given, not learnt.
     pub background: f32,
-    /// The mean that latents start from.
+    /// The mean that latents start from; Gaussian ones start from 0.
     pub activity: f32,
+    /// The shape of the latents of gamma layers: below 1, most are near 0 and few are large.
+    pub gamma_shape: f32,
     /// The seed: same seed, same numbers, at any number of threads.
     pub seed: u64,
     /// How often every document is visited.
@@ -64,6 +66,7 @@ impl Default for Settings {
             term_prior: TermPrior::default(),
             background: 0.02,
             activity: 1.0,
+            gamma_shape: 0.3,
             seed: 1,
             epochs: 60,
             batch: 256,
@@ -89,6 +92,7 @@ impl Settings {
             ("term_prior.rate", self.term_prior.rate),
             ("background", self.background),
             ("activity", self.activity),
+            ("gamma_shape", self.gamma_shape),
             ("local_size", self.local_size),
             ("between_size", self.between_size),
         ] {
@@ -202,7 +206,7 @@ impl<'a> Training<'a> {
         let shape = Shape::new(&settings.layers)?;
         let mut rng = stream(settings.seed, START, 0, 0);
         let terms = start(corpus, settings, &mut rng);
-        let between = Between::all(&shape, settings.weights, settings.activity, &mut rng);
+        let between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
         let parameters_len = settings.method.parameters_len(&shape);
         let network = Network::of(settings, &shape, corpus.terms_len());
         let len = if network.is_some() { 0 } else { parameters_len * corpus.documents_len() };

@@ -106,7 +106,8 @@ impl Trained {
         file.floats(&mut background).map_err(bad)?;
         // What these begin with is written over.
         let mut terms = TermWeights::new(settings.weights, settings.term_prior, width, &|_, _| 0.0, &background, 0.0);
-        let mut between = Between::all(&shape, settings.weights, settings.activity, &mut stream(0, 0, 0, 0));
+        let mut rng = stream(0, 0, 0, 0);
+        let mut between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
         let mut network = Network::of(&settings, &shape, vocabulary.len());
         let of_network = network.iter_mut().flat_map(Network::weights_mut);
         for lanes in terms.arrays_mut().into_iter().chain(between.iter_mut().map(Between::means_mut)).chain(of_network)

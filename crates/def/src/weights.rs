@@ -333,6 +333,7 @@ fn hide_padding(width: usize, j: usize, lanes: &mut Lanes) {
 #[derive(Clone, Debug)]
 pub struct Between {
     family: Family,
+    gamma_shape: f32,
     parents_len: usize,
     /// Means of the rows, one a parent, and then of the intercepts; and the logarithms of their standard deviations.
     mean: Vec<Lanes>,
@@ -347,7 +348,7 @@ pub struct Between {
 
 impl Between {
     /// The weights above each layer, the lowest first.
-    pub(crate) fn all(shape: &Shape, belief: Belief, prior_mean: f32, rng: &mut Stream) -> Vec<Self> {
+    pub(crate) fn all(shape: &Shape, belief: Belief, prior_mean: f32, gamma_shape: f32, rng: &mut Stream) -> Vec<Self> {
         let mask = shape.mask();
         let layers = shape.layers();
         (0..layers.len())
@@ -362,7 +363,7 @@ impl Between {
                             let at = if row < parents_len {
                                 SPREAD * normal
                             } else {
-                                layers[l].family.parameter(prior_mean)
+                                layers[l].family.intercept(prior_mean)
                             };
                             *x = at * mask;
                         }
@@ -370,6 +371,7 @@ impl Between {
                 }
                 Self {
                     family: layers[l].family,
+                    gamma_shape,
                     parents_len,
                     log_sd: vec![Lanes([SD.ln(); LANES]); mean.len()],
                     drawn: mean.clone(),
@@ -385,7 +387,12 @@ impl Between {
 
     pub(crate) fn link(&self) -> Link<'_> {
         let (rows, bias) = self.drawn.split_at(self.parents_len * self.mask.len());
-        Link { rows, bias, family: self.family, mask: &self.mask }
+        Link { rows, bias, family: self.family, gamma_shape: self.gamma_shape, mask: &self.mask }
+    }
+
+    /// The shape of the layer's latents, where they are gamma ones.
+    pub fn gamma_shape(&self) -> f32 {
+        self.gamma_shape
     }
 
     /// How many parents there are.

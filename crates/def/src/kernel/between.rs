@@ -1,7 +1,8 @@
 //! A layer of latents given the one above: a = b + Σ_k W_k z_k, with the children in lanes.
 //!
-//! Given λ the children are independent of the parents in q, and the layer's log density is linear in them; so their means take
-//! their places, and what is computed here is exact over the children's draws.
+//! Given λ the children are independent of the parents in q, and the layer's log density is linear in them, or in z, ln z and z²
+//! where they are continuous; so means take their places, and what is computed here is exact over the children's draws. Only the
+//! mean of z itself is met by a.
 
 use super::{row, total};
 use crate::shape::Family;
@@ -10,7 +11,7 @@ use hyperprior_math::simd_fn;
 use hyperprior_math::single::simd::{V, exp, ln, ln_normal, load, softplus_sigmoid, splat};
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 
-/// The least rate of a Poisson.
+/// The least rate of a Poisson, and the least mean of a gamma.
 pub(crate) const RATE_MIN: f32 = 1e-4;
 
 /// A layer's weights: for each parent a row over the children, and their intercepts.
@@ -19,6 +20,8 @@ pub(crate) struct Link<'a> {
     pub(crate) rows: &'a [Lanes],
     pub(crate) bias: &'a [Lanes],
     pub(crate) family: Family,
+    /// The shape of gamma children.
+    pub(crate) gamma_shape: f32,
     /// One where there is a child.
     pub(crate) mask: &'a [Lanes],
 }
@@ -52,31 +55,38 @@ simd_fn!(
     pub(crate) fn activations(link: &Link, parents: &[Tile], parents_len: usize, draws: usize, out: &mut [Tile]) = activations_kernel
 );
 
+/// ln(1 + e^a), without the care that small values need for their own sake: here they are added to larger ones.
+#[inline(always)]
+fn soft<S: Simd>(s: S, a: V<S>) -> V<S> {
+    a.max(splat(s, 0.0)) + ln_normal(s, exp(s, -a.abs()) + 1.0)
+}
+
 /// E ln p(z | a) over z with mean m, but for terms without a.
 #[inline(always)]
-fn log_density<S: Simd>(s: S, family: Family, mean: V<S>, a: V<S>) -> V<S> {
-    // ln(1 + e^a), without the care that small values need for their own sake: here they are added to larger ones.
-    let soft = a.max(splat(s, 0.0)) + ln_normal(s, exp(s, -a.abs()) + 1.0);
-    match family {
+fn log_density<S: Simd>(s: S, link: &Link, mean: V<S>, a: V<S>) -> V<S> {
+    match link.family {
         Family::Poisson => {
-            let rate = soft + RATE_MIN;
+            let rate = soft(s, a) + RATE_MIN;
             mean.mul_add(ln_normal(s, rate), -rate)
         }
-        Family::Bernoulli => mean.mul_add(a, -soft),
+        Family::Bernoulli => mean.mul_add(a, -soft(s, a)),
+        Family::Gamma => {
+            let centre = soft(s, a) + RATE_MIN;
+            (ln_normal(s, centre) + mean / centre) * -link.gamma_shape
+        }
+        Family::Gaussian => a.mul_add(splat(s, -0.5), mean) * a,
     }
 }
 
-/// The same, and its derivative along a.
+/// The same of discrete children, and its derivative along a.
 #[inline(always)]
-fn expected<S: Simd>(s: S, family: Family, mean: V<S>, a: V<S>) -> (V<S>, V<S>) {
+fn expected<S: Simd>(s: S, is_binary: bool, mean: V<S>, a: V<S>) -> (V<S>, V<S>) {
     let (soft, slope) = softplus_sigmoid(s, a);
-    match family {
-        Family::Poisson => {
-            let rate = soft + RATE_MIN;
-            (mean.mul_add(ln(s, rate), -rate), slope * (mean / rate - 1.0))
-        }
-        Family::Bernoulli => (mean.mul_add(a, -soft), mean - slope),
+    if is_binary {
+        return (mean.mul_add(a, -soft), mean - slope);
     }
+    let rate = soft + RATE_MIN;
+    (mean.mul_add(ln(s, rate), -rate), slope * (mean / rate - 1.0))
 }
 
 #[inline(always)]
@@ -91,22 +101,20 @@ fn own_kernel<S: Simd>(
     d_a: &mut [Tile],
     value: &mut [f32; DRAWS],
 ) {
+    let is_binary = link.family == Family::Bernoulli;
     for j in 0..a.len() {
         let mask = load(s, &link.mask[j].0);
         for q in 0..draws {
             let (m, a) = (row(s, &mean[j], q), row(s, &a[j], q));
-            let (expected, slope) = expected(s, link.family, m, a);
-            let (entropy, ratio) = match link.family {
-                Family::Poisson => {
-                    let ln_m = ln(s, m.max(splat(s, 1e-30)));
-                    let (soft, _) = softplus_sigmoid(s, a);
-                    (m - m * ln_m, ln(s, soft + RATE_MIN) - ln_m)
-                }
-                Family::Bernoulli => {
-                    let l = row(s, &lambda[j], q);
-                    let (soft, _) = softplus_sigmoid(s, l);
-                    (soft - m * l, a - l)
-                }
+            let (expected, slope) = expected(s, is_binary, m, a);
+            let (entropy, ratio) = if is_binary {
+                let l = row(s, &lambda[j], q);
+                let (soft, _) = softplus_sigmoid(s, l);
+                (soft - m * l, a - l)
+            } else {
+                let ln_m = ln(s, m.max(splat(s, 1e-30)));
+                let (soft, _) = softplus_sigmoid(s, a);
+                (m - m * ln_m, ln(s, soft + RATE_MIN) - ln_m)
             };
             value[q] += total((expected + entropy) * mask);
             (row(s, &signal[j], q) + ratio * mask).store_slice(&mut signal[j].0[q]);
@@ -116,7 +124,7 @@ fn own_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds −KL(q(z | λ) ‖ p(z | a)) of each draw to `value`, and to `signal` by how much ln p − ln q of a latent changes as it
+    /// Adds −KL(q(z | λ) ‖ p(z | a)) of a discrete layer in each draw to `value`, and to `signal` by how much ln p − ln q of a latent changes as it
     /// goes up by one; `d_a` becomes the derivative along a.
     pub(crate) fn own(
         link: &Link,
@@ -146,7 +154,7 @@ fn parents_kernel<S: Simd>(
     for q in 0..draws {
         let at = |j: usize, w: V<S>| {
             let (m, mask) = (row(s, &mean[j], q), load(s, &link.mask[j].0));
-            log_density(s, link.family, m, row(s, &a[j], q) + w) * mask
+            log_density(s, link, m, row(s, &a[j], q) + w) * mask
         };
         let mut now = splat(s, 0.0);
         for j in 0..n {
@@ -165,7 +173,7 @@ fn parents_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds to each parent's signal by how much its children's log density changes as it goes up by one, or from 0 to 1.
+    /// Adds to each discrete parent's signal by how much its children's log density changes as it goes up by one, or from 0 to 1.
     pub(crate) fn parents(
         link: &Link,
         mean: &[Tile],
@@ -221,14 +229,12 @@ simd_fn!(
 );
 
 #[inline(always)]
-fn means_kernel<S: Simd>(s: S, family: Family, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) {
+fn means_kernel<S: Simd>(s: S, is_binary: bool, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) {
     for j in 0..lambda.len() {
         for q in 0..draws {
             let (soft, sigmoid) = softplus_sigmoid(s, row(s, &lambda[j], q));
-            let (m, d) = match family {
-                Family::Poisson => (soft + RATE_MIN, sigmoid),
-                Family::Bernoulli => (sigmoid, sigmoid * (splat(s, 1.0) - sigmoid)),
-            };
+            let (m, d) =
+                if is_binary { (sigmoid, sigmoid * (splat(s, 1.0) - sigmoid)) } else { (soft + RATE_MIN, sigmoid) };
             m.store_slice(&mut mean[j].0[q]);
             d.store_slice(&mut slope[j].0[q]);
         }
@@ -236,6 +242,6 @@ fn means_kernel<S: Simd>(s: S, family: Family, lambda: &[Tile], draws: usize, me
 }
 
 simd_fn!(
-    /// The means of q(z | λ), and their derivatives along λ.
-    pub(crate) fn means(family: Family, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) = means_kernel
+    /// The means of q(z | λ) of discrete latents, and their derivatives along λ.
+    pub(crate) fn means(is_binary: bool, lambda: &[Tile], draws: usize, mean: &mut [Tile], slope: &mut [Tile]) = means_kernel
 );

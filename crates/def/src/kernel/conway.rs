@@ -52,14 +52,7 @@ pub(crate) struct Known {
 impl Known {
     pub(crate) fn new(len: usize) -> Self {
         let tiles = || vec![Tile::default(); len];
-        Self {
-            slope_nu: tiles(),
-            rest: tiles(),
-            rest_eta: tiles(),
-            rest_nu: tiles(),
-            t_eta: tiles(),
-            t_nu: tiles(),
-        }
+        Self { slope_nu: tiles(), rest: tiles(), rest_eta: tiles(), rest_nu: tiles(), t_eta: tiles(), t_nu: tiles() }
     }
 }
 

@@ -1,7 +1,9 @@
 //! The inner loops: latents in lanes, sixteen at a time, in single precision.
 
 pub(crate) mod between;
+pub(crate) mod continuous;
 pub(crate) mod conway;
+pub(crate) mod normal;
 pub(crate) mod words;
 
 use hyperprior_math::simd::{Simd, prelude::*};

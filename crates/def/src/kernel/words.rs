@@ -188,6 +188,43 @@ simd_fn!(
 );
 
 #[inline(always)]
+fn slopes_kernel<S: Simd>(
+    s: S,
+    words: &Words,
+    seen: &Seen,
+    z: &[Tile],
+    draws: usize,
+    inverse: &[[f32; DRAWS]],
+    out: &mut [Tile],
+) {
+    let n = z.len();
+    for j in 0..n {
+        let mut sum = [splat(s, 0.0); DRAWS];
+        for (i, (term, x)) in words.terms.iter().zip(words.counts).enumerate() {
+            let w = load(s, &seen.weights[*term as usize * n + j].0);
+            for q in 0..draws {
+                sum[q] = w.mul_add(splat(s, x * inverse[i][q]), sum[q]);
+            }
+        }
+        for q in 0..draws {
+            (sum[q] * row(s, &z[j], q)).store_slice(&mut out[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// For each latent of a gamma layer and each draw the derivative of Σ_v x_v ln R_v along ln z_k.
+    pub(crate) fn slopes(
+        words: &Words,
+        seen: &Seen,
+        z: &[Tile],
+        draws: usize,
+        inverse: &[[f32; DRAWS]],
+        out: &mut [Tile],
+    ) = slopes_kernel
+);
+
+#[inline(always)]
 fn allocate_kernel<S: Simd>(s: S, x: f32, inverse: &[f32; DRAWS], z: &[Tile], draws: usize, out: &mut [Lanes]) {
     for (z, out) in z.iter().zip(out) {
         let mut sum = load(s, &out.0);

@@ -30,17 +30,18 @@ pub(crate) struct Flow {
 
 impl Flow {
     pub(super) fn pair(lengths: (usize, usize), shape: &Shape) -> FlowPair {
-        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away.
-        FlowPair::new(shape.tiles_len() * LANES, lengths.0, lengths.1)
+        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away. Scales of continuous
+        // latents go through the flows like locations.
+        FlowPair::new(shape.lambda_len() * LANES, lengths.0, lengths.1)
     }
 
     pub(super) fn new(lengths: (usize, usize), shape: &Shape) -> Self {
         let pair = Self::pair(lengths, shape);
-        let tiles = |count: usize| vec![Tile::default(); count * shape.tiles_len()];
+        let tiles = |count: usize| vec![Tile::default(); count * shape.lambda_len()];
         Self {
             work: pair.work(),
             pair,
-            mask: shape.mask(),
+            mask: shape.lambda_mask(),
             eps: tiles(1),
             log_q: [0.0; DRAWS],
             features: tiles(2),
@@ -53,7 +54,7 @@ impl Flow {
     /// The rows after the means: λ narrow, r as narrow about where λ is, and layers that bend nearly nothing.
     pub(super) fn start(lengths: (usize, usize), shape: &Shape, rng: &mut Stream, out: &mut [Lanes]) {
         let pair = Self::pair(lengths, shape);
-        let (n, mask) = (shape.tiles_len(), shape.mask());
+        let (n, mask) = (shape.lambda_len(), shape.lambda_mask());
         let (theta, phi) = out.split_at_mut(pair.theta_len());
         let (base, layers) = theta.split_at_mut(2 * n);
         let (r_base, r_layers) = phi.split_at_mut(phi_base_len(n));
@@ -104,13 +105,22 @@ impl Flow {
         value: &mut [f32; DRAWS],
     ) {
         let phi = &parameters[self.pair.theta_len()..];
-        count_features(z, &mut self.features);
+        let len = shape.lambda_len();
+        if shape.is_continuous() {
+            self.see(shape, z);
+        } else {
+            count_features(z, &mut self.features);
+        }
         let log_r = self.pair.log_r(phi, &self.features, &mut self.work);
         for q in 0..draws {
             value[q] += log_r[q] - self.log_q[q];
         }
         for up in [false, true] {
             for (l, layer) in shape.layers().iter().enumerate() {
+                if layer.family.is_continuous() {
+                    shape.tiles(l).chain(shape.scales(l)).for_each(|j| self.moved[j] = Tile::default());
+                    continue;
+                }
                 let is_binary = layer.family == Family::Bernoulli;
                 for j in shape.tiles(l) {
                     for q in 0..DRAWS {
@@ -125,6 +135,29 @@ impl Flow {
             count_features(&self.moved, if up { &mut self.to } else { &mut self.from });
         }
         self.pair.log_r_changes(phi, (&self.from, &self.to), &self.work, signal);
+        for l in (0..shape.layers().len()).filter(|l| shape.layers()[*l].family.is_continuous()) {
+            for (j, scale) in shape.tiles(l).zip(shape.scales(l)) {
+                for at in [j, scale] {
+                    let base = std::array::from_fn(|row| &phi[row * len + at]);
+                    slopes(base, &self.work.lambda()[at], &z[j], draws, &mut signal[j]);
+                }
+            }
+        }
+    }
+
+    /// What r sees of z where some latents are continuous: of those y/2 and ln(1 + y²)/2, for their location and their scale.
+    fn see(&mut self, shape: &Shape, z: &[Tile]) {
+        let len = shape.lambda_len();
+        self.moved[..z.len()].copy_from_slice(z);
+        count_features(&self.moved, &mut self.features);
+        for l in (0..shape.layers().len()).filter(|l| shape.layers()[*l].family.is_continuous()) {
+            for (j, scale) in shape.tiles(l).zip(shape.scales(l)) {
+                for at in [j, scale] {
+                    self.features[at].0 = z[j].0.map(|y| y.map(|y| 0.5 * y));
+                    self.features[len + at].0 = z[j].0.map(|y| y.map(|y| 0.5 * (y * y).ln_1p()));
+                }
+            }
+        }
     }
 
     /// The gradient of the bound's mean over the draws, `d_lambda` being its derivative along λ besides log q and log r.
@@ -150,6 +183,24 @@ impl Flow {
                 d_theta[n + j].0[lane] *= mask.0[lane];
                 d_phi[LOG_SCALES * n + j].0[lane] *= mask.0[lane];
             }
+        }
+    }
+}
+
+/// Adds the derivative of log r along y of sixteen continuous latents: r's base at λ₀ is N(a + b·t, e^(2 (e + f·t))) with t as
+/// above.
+fn slopes([a, b1, b2, e, f1, f2]: [&Lanes; 6], lambda: &Tile, y: &Tile, draws: usize, signal: &mut Tile) {
+    for q in 0..draws {
+        for lane in 0..LANES {
+            let y = y.0[q][lane];
+            let (t1, t2) = (0.5 * y, 0.5 * (y * y).ln_1p());
+            let (d_1, d_2) = (0.5, y / (1.0 + y * y));
+            let log_scale = e.0[lane] + f1.0[lane] * t1 + f2.0[lane] * t2;
+            let inverse = (-log_scale).exp();
+            let standard = (lambda.0[q][lane] - a.0[lane] - b1.0[lane] * t1 - b2.0[lane] * t2) * inverse;
+            let location = b1.0[lane] * d_1 + b2.0[lane] * d_2;
+            let widening = f1.0[lane] * d_1 + f2.0[lane] * d_2;
+            signal.0[q][lane] += standard * inverse * location + (standard * standard - 1.0) * widening;
         }
     }
 }

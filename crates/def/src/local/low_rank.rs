@@ -1,4 +1,4 @@
-//! A Gaussian of low rank: λ = μ + U ε with few noises ε.
+//! A Gaussian of low rank: λ = μ + U ε with few noises ε. Scales of continuous latents stay at μ.
 //!
 //! r guesses the noise: ε given z is nearly Gaussian, with the mode and the curvature that follow from μ and U by one Newton step at
 //! ε = 0. It has no parameters of its own and is held fixed while μ and U climb.
@@ -24,11 +24,12 @@ pub(crate) struct LowRank {
     centre: Vec<Tile>,
     mean: Vec<Tile>,
     slope: Vec<Tile>,
-    /// c_k = ∂ ln q(z)/∂λ_k over z_k − E z_k, and the curvature.
+    /// c_k = ∂ ln q(z)/∂λ_k over z_k − E z_k, and the curvature. Of a continuous latent z is what is normal in q.
     pull: Vec<Lanes>,
     bend: Vec<Lanes>,
     /// L with L Lᵀ = P⁻¹, row by row.
     root: Vec<f32>,
+    mask: Vec<Lanes>,
 }
 
 impl LowRank {
@@ -45,6 +46,7 @@ impl LowRank {
             pull: lanes(),
             bend: lanes(),
             root: vec![0.0; rank * rank],
+            mask: shape.mask(),
         }
     }
 
@@ -61,7 +63,12 @@ impl LowRank {
                 eps[q] = if q % 2 == 0 { StandardNormal.sample(rng) } else { -eps[q - 1] };
             }
         }
-        transform(parameters, &self.eps, draws, lambda);
+        let (locations, scales) = lambda.split_at_mut(self.centre.len());
+        let (own, rows) = parameters.split_at(locations.len() + scales.len());
+        transform(own, rows, &self.eps, draws, locations);
+        for (lambda, log_scale) in scales.iter_mut().zip(&own[locations.len()..]) {
+            lambda.0[..draws].fill(log_scale.0);
+        }
     }
 
     /// Adds ln r(ε | z) − ln q(ε) of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
@@ -85,29 +92,35 @@ impl LowRank {
         }
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
+            if layer.family.is_continuous() {
+                for (j, scale) in tiles.zip(shape.scales(l)) {
+                    self.mean[j].0[0] = self.centre[j].0[0];
+                    let precision = |lane: usize| (-2.0 * parameters[scale].0[lane]).exp() * self.mask[j].0[lane];
+                    self.pull[j].0 = std::array::from_fn(precision);
+                    self.bend[j] = self.pull[j];
+                }
+                continue;
+            }
             means(
-                layer.family,
+                layer.family == Family::Bernoulli,
                 &self.centre[tiles.clone()],
                 1,
                 &mut self.mean[tiles.clone()],
                 &mut self.slope[tiles.clone()],
             );
             for j in tiles {
-                let width = (layer.width - (j - shape.tiles(l).start) * LANES).min(LANES);
                 for lane in 0..LANES {
                     let (mean, slope) = (self.mean[j].0[0][lane], self.slope[j].0[0][lane]);
-                    let (pull, bend) = match layer.family {
-                        Family::Poisson => (slope / mean, slope * slope / mean),
-                        Family::Bernoulli => (1.0, slope),
-                    };
-                    let is_latent = if lane < width { 1.0 } else { 0.0 };
+                    let is_binary = layer.family == Family::Bernoulli;
+                    let (pull, bend) = if is_binary { (1.0, slope) } else { (slope / mean, slope * slope / mean) };
+                    let is_latent = self.mask[j].0[lane];
                     self.pull[j].0[lane] = is_latent * pull;
                     self.bend[j].0[lane] = is_latent * bend;
                 }
             }
         }
         // P = I + Uᵀ diag(bend) U.
-        let rows = &parameters[n..];
+        let rows = &parameters[shape.lambda_len()..];
         let mut precision = vec![0.0; rank * rank];
         for r in 0..rank {
             for t in 0..=r {
@@ -151,26 +164,33 @@ impl LowRank {
             value[q] += log_volume as f32 - 0.5 * distance + 0.5 * squares;
         }
         for (l, layer) in shape.layers().iter().enumerate() {
-            let is_binary = layer.family == Family::Bernoulli;
-            differences(rows, n, &self.pull, &self.off, &self.root, shape.tiles(l), is_binary, z, draws, signal);
+            differences(rows, n, &self.pull, &self.off, &self.root, shape.tiles(l), layer.family, z, draws, signal);
         }
     }
 
     /// Adds the derivatives along μ and U to `gradient`, given those along λ, averaged over the draws.
     pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
-        pullback(&self.eps, d_lambda, draws, gradient);
+        let (d_mu, d_rows) = gradient.split_at_mut(d_lambda.len());
+        pullback(&self.eps, self.centre.len(), d_lambda, draws, d_mu, d_rows);
     }
 }
 
 #[inline(always)]
-fn transform_kernel<S: Simd>(s: S, parameters: &[Lanes], eps: &[[f32; DRAWS]], draws: usize, lambda: &mut [Tile]) {
+fn transform_kernel<S: Simd>(
+    s: S,
+    mu: &[Lanes],
+    rows: &[Lanes],
+    eps: &[[f32; DRAWS]],
+    draws: usize,
+    lambda: &mut [Tile],
+) {
     let n = lambda.len();
     for j in 0..n {
-        let mu = load(s, &parameters[j].0);
+        let mu = load(s, &mu[j].0);
         for q in 0..draws {
             let mut x = mu;
             for (r, eps) in eps.iter().enumerate() {
-                x = load(s, &parameters[(r + 1) * n + j].0).mul_add(splat(s, eps[q]), x);
+                x = load(s, &rows[r * n + j].0).mul_add(splat(s, eps[q]), x);
             }
             x.store_slice(&mut lambda[j].0[q]);
         }
@@ -178,7 +198,13 @@ fn transform_kernel<S: Simd>(s: S, parameters: &[Lanes], eps: &[[f32; DRAWS]], d
 }
 
 simd_fn!(
-    fn transform(parameters: &[Lanes], eps: &[[f32; DRAWS]], draws: usize, lambda: &mut [Tile]) = transform_kernel
+    fn transform(
+        mu: &[Lanes],
+        rows: &[Lanes],
+        eps: &[[f32; DRAWS]],
+        draws: usize,
+        lambda: &mut [Tile],
+    ) = transform_kernel
 );
 
 #[inline(always)]
@@ -237,7 +263,7 @@ fn differences_kernel<S: Simd>(
     off: &[[f32; DRAWS]],
     root: &[f32],
     tiles: std::ops::Range<usize>,
-    is_binary: bool,
+    family: Family,
     z: &[Tile],
     draws: usize,
     signal: &mut [Tile],
@@ -253,13 +279,17 @@ fn differences_kernel<S: Simd>(
             }
             square = x.mul_add(x, square);
         }
-        let half = square * pull * pull * 0.5;
+        // Of a difference, not of a derivative.
+        let half = if family.is_continuous() { splat(s, 0.0) } else { square * pull * pull * 0.5 };
         for q in 0..draws {
             let mut along = splat(s, 0.0);
             for r in 0..rank {
                 along = load(s, &rows[r * n + j].0).mul_add(splat(s, off[r][q]), along);
             }
-            let half = if is_binary { row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(-half, half) } else { half };
+            let half = match family {
+                Family::Bernoulli => row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(-half, half),
+                _ => half,
+            };
             let change = along.mul_add(pull, -half);
             (row(s, &signal[j], q) + change).store_slice(&mut signal[j].0[q]);
         }
@@ -274,7 +304,7 @@ simd_fn!(
         off: &[[f32; DRAWS]],
         root: &[f32],
         tiles: std::ops::Range<usize>,
-        is_binary: bool,
+        family: Family,
         z: &[Tile],
         draws: usize,
         signal: &mut [Tile],
@@ -282,25 +312,42 @@ simd_fn!(
 );
 
 #[inline(always)]
-fn pullback_kernel<S: Simd>(s: S, eps: &[[f32; DRAWS]], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
-    let n = d_lambda.len();
+fn pullback_kernel<S: Simd>(
+    s: S,
+    eps: &[[f32; DRAWS]],
+    n: usize,
+    d_lambda: &[Tile],
+    draws: usize,
+    d_mu: &mut [Lanes],
+    d_rows: &mut [Lanes],
+) {
     let share = 1.0 / draws as f32;
-    for j in 0..n {
-        let mut d_mu = load(s, &gradient[j].0);
+    for j in 0..d_lambda.len() {
+        let mut sum = load(s, &d_mu[j].0);
         for q in 0..draws {
-            d_mu = row(s, &d_lambda[j], q).mul_add(splat(s, share), d_mu);
+            sum = row(s, &d_lambda[j], q).mul_add(splat(s, share), sum);
         }
-        d_mu.store_slice(&mut gradient[j].0);
+        sum.store_slice(&mut d_mu[j].0);
+        if j >= n {
+            continue;
+        }
         for (r, eps) in eps.iter().enumerate() {
-            let mut d_row = load(s, &gradient[(r + 1) * n + j].0);
+            let mut sum = load(s, &d_rows[r * n + j].0);
             for q in 0..draws {
-                d_row = row(s, &d_lambda[j], q).mul_add(splat(s, share * eps[q]), d_row);
+                sum = row(s, &d_lambda[j], q).mul_add(splat(s, share * eps[q]), sum);
             }
-            d_row.store_slice(&mut gradient[(r + 1) * n + j].0);
+            sum.store_slice(&mut d_rows[r * n + j].0);
         }
     }
 }
 
 simd_fn!(
-    fn pullback(eps: &[[f32; DRAWS]], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) = pullback_kernel
+    fn pullback(
+        eps: &[[f32; DRAWS]],
+        n: usize,
+        d_lambda: &[Tile],
+        draws: usize,
+        d_mu: &mut [Lanes],
+        d_rows: &mut [Lanes],
+    ) = pullback_kernel
 );

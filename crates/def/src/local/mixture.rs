@@ -3,7 +3,7 @@
 //! r is exact: once z is known, each point is as probable as it is responsible for z. So the bound is that of the mixture
 //! Σ w_i q(z | λ_i) itself, and it lies above that of its best part: where a document has several explanations, several are kept.
 
-use crate::kernel::{row, total};
+use crate::kernel::{normal, row, total};
 use crate::shape::{Family, Shape};
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
@@ -60,7 +60,7 @@ impl Mixture {
     }
 
     /// Adds ln r(i | z) − ln w_i of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
-    /// from 0 to 1.
+    /// from 0 to 1; of a continuous one, whose place what is normal in q takes, the derivative.
     pub(super) fn recursive(
         &mut self,
         shape: &Shape,
@@ -75,8 +75,13 @@ impl Mixture {
         let mut log_q = [[0.0; DRAWS]; DRAWS];
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
+            if layer.family.is_continuous() {
+                let (lambda, log_scale) = (&lambda[tiles.clone()], &lambda[shape.scales(l)]);
+                normal::densities(points, lambda, log_scale, &self.mask[tiles.clone()], &z[tiles], draws, &mut log_q);
+                continue;
+            }
             describe(
-                layer.family,
+                layer.family == Family::Bernoulli,
                 points,
                 &lambda[tiles.clone()],
                 &mean[tiles.clone()],
@@ -87,6 +92,7 @@ impl Mixture {
                 &mut log_q,
             );
         }
+        // Natural parameters of continuous latents stay at zero here.
         densities(points, &self.natural, z, draws, &mut log_q);
         for q in 0..draws {
             let joint = |i: usize| self.log_weights[i] + log_q[i][q];
@@ -98,8 +104,15 @@ impl Mixture {
             }
         }
         for (l, layer) in shape.layers().iter().enumerate() {
+            if layer.family.is_continuous() {
+                let tiles = shape.tiles(l);
+                let known = [&lambda[tiles.clone()], &lambda[shape.scales(l)], &z[tiles.clone()]];
+                let mask = &self.mask[tiles.clone()];
+                normal::slopes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
+                continue;
+            }
             differences(
-                layer.family,
+                layer.family == Family::Bernoulli,
                 points,
                 shape.tiles(l),
                 [&self.natural, &self.up, &self.down],
@@ -147,7 +160,7 @@ const LOGIT_MAX: f32 = 40.0;
 #[inline(always)]
 fn describe_kernel<S: Simd>(
     s: S,
-    family: Family,
+    is_binary: bool,
     points: usize,
     lambda: &[Tile],
     mean: &[Tile],
@@ -161,20 +174,17 @@ fn describe_kernel<S: Simd>(
         let mut base = splat(s, 0.0);
         for j in 0..lambda.len() {
             let mask = load(s, &mask[j].0);
-            match family {
-                Family::Poisson => {
-                    let m = row(s, &mean[j], i);
-                    (ln(s, m.max(splat(s, f32::MIN_POSITIVE))) * mask).store_slice(&mut natural[j].0[i]);
-                    m.store_slice(&mut up[j].0[i]);
-                    base = m.mul_add(mask, base);
-                }
-                Family::Bernoulli => {
-                    let logit = row(s, &lambda[j], i).max(splat(s, -LOGIT_MAX)).min(splat(s, LOGIT_MAX));
-                    (logit * mask).store_slice(&mut natural[j].0[i]);
-                    exp(s, logit).store_slice(&mut up[j].0[i]);
-                    exp(s, -logit).store_slice(&mut down[j].0[i]);
-                    base = softplus_sigmoid(s, logit).0.mul_add(mask, base);
-                }
+            if is_binary {
+                let logit = row(s, &lambda[j], i).max(splat(s, -LOGIT_MAX)).min(splat(s, LOGIT_MAX));
+                (logit * mask).store_slice(&mut natural[j].0[i]);
+                exp(s, logit).store_slice(&mut up[j].0[i]);
+                exp(s, -logit).store_slice(&mut down[j].0[i]);
+                base = softplus_sigmoid(s, logit).0.mul_add(mask, base);
+            } else {
+                let m = row(s, &mean[j], i);
+                (ln(s, m.max(splat(s, f32::MIN_POSITIVE))) * mask).store_slice(&mut natural[j].0[i]);
+                m.store_slice(&mut up[j].0[i]);
+                base = m.mul_add(mask, base);
             }
         }
         let base = total(base);
@@ -183,9 +193,9 @@ fn describe_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// The natural parameters of a layer's factors, and what else is needed of them; subtracts their normalising constants.
+    /// The natural parameters of a discrete layer's factors, and what else is needed of them; subtracts their normalising constants.
     fn describe(
-        family: Family,
+        is_binary: bool,
         points: usize,
         lambda: &[Tile],
         mean: &[Tile],
@@ -228,7 +238,7 @@ simd_fn!(
 #[inline(always)]
 fn differences_kernel<S: Simd>(
     s: S,
-    family: Family,
+    is_binary: bool,
     points: usize,
     tiles: Range<usize>,
     [natural, up, down]: [&[Tile]; 3],
@@ -245,17 +255,16 @@ fn differences_kernel<S: Simd>(
             for i in 0..points {
                 let share = splat(s, responsibility[i][q]);
                 more = row(s, &up[j], i).mul_add(share, more);
-                if family == Family::Bernoulli {
+                if is_binary {
                     less = row(s, &down[j], i).mul_add(share, less);
                 }
             }
             // What the mixture adds as the latent goes up.
-            let mixed = match family {
-                Family::Poisson => ln(s, more.max(tiny)),
-                Family::Bernoulli => {
-                    let is_on = row(s, &z[j], q).simd_gt(splat(s, 0.5));
-                    is_on.select(-ln(s, less.max(tiny)), ln(s, more.max(tiny)))
-                }
+            let mixed = if is_binary {
+                let is_on = row(s, &z[j], q).simd_gt(splat(s, 0.5));
+                is_on.select(-ln(s, less.max(tiny)), ln(s, more.max(tiny)))
+            } else {
+                ln(s, more.max(tiny))
             };
             let change = (row(s, &natural[j], q % points) - mixed) * load(s, &mask[j].0);
             (row(s, &signal[j], q) + change).store_slice(&mut signal[j].0[q]);
@@ -265,7 +274,7 @@ fn differences_kernel<S: Simd>(
 
 simd_fn!(
     fn differences(
-        family: Family,
+        is_binary: bool,
         points: usize,
         tiles: Range<usize>,
         described: [&[Tile]; 3],

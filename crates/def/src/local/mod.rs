@@ -1,7 +1,7 @@
 //! The variational model of one document: q(z | λ) with a factor for each latent, and what λ is drawn from.
 //!
 //! With mean-field λ is a point. Otherwise the latents of a document depend on each other through λ, and r(λ | z) stands for what is
-//! known of λ once z is.
+//! known of λ once z is. λ has a location for each latent, and after these a log scale for each continuous one.
 
 mod flow;
 mod low_rank;
@@ -104,15 +104,16 @@ impl Method {
         }
     }
 
-    /// How many vectors of lanes a document's parameters take, those of μ first.
+    /// How many vectors of lanes a document's parameters take, those of μ first: the locations, and the log scales of continuous
+    /// latents.
     pub(crate) fn parameters_len(self, shape: &Shape) -> usize {
         match self {
             Self::Flow(flow, inverse) => {
                 let pair = Flow::pair((flow, inverse), shape);
                 pair.theta_len() + pair.phi_len()
             }
-            Self::Mixture(points) => points * shape.tiles_len() + 1,
-            _ => (1 + self.rank()) * shape.tiles_len(),
+            Self::Mixture(points) => points * shape.lambda_len() + 1,
+            _ => shape.lambda_len() + self.rank() * shape.tiles_len(),
         }
     }
 
@@ -133,21 +134,21 @@ impl Method {
 
     /// Whether less dependence than was fitted can be had by scaling parameters, and which those are.
     pub(crate) fn dependence(self, shape: &Shape) -> Option<std::ops::RangeFrom<usize>> {
-        (self.rank() > 0).then(|| shape.tiles_len()..)
+        (self.rank() > 0).then(|| shape.lambda_len()..)
     }
 
     /// Whose gradients a parameter's steps are measured by, and how large they are in those units. Near mean-field the gradient along
     /// U is small and nearly all noise; measured by itself it would move as far as any other.
     pub(crate) fn units(self, shape: &Shape, size: f32) -> impl Fn(usize) -> (usize, f32) {
-        let n = shape.tiles_len();
-        let is_own = move |parameter: usize| parameter < n || self.rank() == 0;
-        move |parameter| if is_own(parameter) { (parameter, size) } else { (parameter % n, size * STEP) }
+        let (n, len) = (shape.tiles_len(), shape.lambda_len());
+        let is_own = move |parameter: usize| parameter < len || self.rank() == 0;
+        move |parameter| if is_own(parameter) { (parameter, size) } else { ((parameter - len) % n, size * STEP) }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
     pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
-        let n = shape.tiles_len();
-        let mask = shape.mask();
+        let (n, len) = (shape.tiles_len(), shape.lambda_len());
+        let mask = shape.lambda_mask();
         let mut normal = |size: f32, j: usize, lane: usize| {
             let normal: f32 = StandardNormal.sample(rng);
             size * normal * mask[j].0[lane]
@@ -160,16 +161,22 @@ impl Method {
                     out[j].0[lane] = at * mask[j].0[lane] + normal(0.1, j, lane);
                 }
             }
+            for j in shape.scales(l) {
+                out[j].0 = mask[j].0.map(|mask| layer.family.log_scale() * mask);
+            }
         }
-        for i in n..(1 + self.rank()) * n {
+        for i in 0..self.rank() * n {
             for lane in 0..LANES {
-                out[i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
+                out[len + i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
             }
         }
         if let Self::Mixture(points) = self {
-            for i in n..points * n {
-                for lane in 0..LANES {
-                    out[i].0[lane] = out[i % n].0[lane] + normal(APART, i % n, lane);
+            for i in 1..points {
+                for j in 0..len {
+                    for lane in 0..LANES {
+                        let apart = if j < n { normal(APART, j, lane) } else { 0.0 };
+                        out[i * len + j].0[lane] = out[j].0[lane] + apart;
+                    }
                 }
             }
         }
@@ -245,7 +252,7 @@ impl Noise {
     }
 
     /// Adds ln r(λ | z) − ln q(λ) of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
-    /// from 0 to 1.
+    /// from 0 to 1. Of a continuous latent what is normal in q stands for z, and its signal is the derivative along that.
     pub(crate) fn recursive(
         &mut self,
         shape: &Shape,
