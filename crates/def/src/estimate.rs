@@ -7,6 +7,7 @@
 use crate::adam;
 use crate::kernel::between::{Link, activations, gradient, means, own, parents};
 use crate::kernel::continuous;
+use crate::kernel::conway::{self, Counts};
 use crate::kernel::words::{Seen, Words, differences, rates, slopes};
 use crate::local::{Method, Noise};
 use crate::shape::{Family, Layer, Shape};
@@ -30,6 +31,8 @@ pub(crate) struct Estimator {
     exact: Vec<Tile>,
     /// Of each number in λ; of a latent, before it is multiplied by its slope, by how much the bound changes with z, or with y.
     signal: Vec<Tile>,
+    /// Of counts that have a scale.
+    counts: Option<Box<Counts>>,
     above: Vec<Tile>,
     d_above: Vec<Tile>,
     /// 1/R of each word and draw.
@@ -69,15 +72,22 @@ impl Estimator {
     pub(crate) fn new(shape: &Shape, method: Method) -> Self {
         let tiles = || vec![Tile::default(); shape.tiles_len()];
         let lambda = || vec![Tile::default(); shape.lambda_len()];
+        let is_tight = (0..shape.layers().len()).any(|l| shape.is_tight(l));
+        // Counts that have a scale are multiplied by t instead.
+        let mut slope = tiles();
+        for l in (0..shape.layers().len()).filter(|l| shape.is_tight(*l)) {
+            slope[shape.tiles(l)].fill(Tile([[1.0; LANES]; DRAWS]));
+        }
         let continuous = || if shape.is_continuous() { tiles() } else { Vec::new() };
         Self {
             noise: Noise::new(method, shape),
             lambda: lambda(),
             mean: tiles(),
-            slope: tiles(),
+            slope,
             z: tiles(),
             y: continuous(),
-            exact: continuous(),
+            exact: if shape.lambda_len() > shape.tiles_len() { tiles() } else { Vec::new() },
+            counts: is_tight.then(|| Box::new(Counts::new(shape.tiles_len()))),
             signal: lambda(),
             above: tiles(),
             d_above: tiles(),
@@ -118,6 +128,10 @@ impl Estimator {
                 self.draw_continuous(shape, l, draws, rng);
                 continue;
             }
+            if shape.is_tight(l) {
+                self.draw_counts(shape, l, draws, rng);
+                continue;
+            }
             let is_binary = layer.family == Family::Bernoulli;
             means(is_binary, &self.lambda[tiles.clone()], draws, &mut self.mean[tiles.clone()], &mut self.slope[tiles]);
             let is_paired = self.noise.is_paired();
@@ -131,6 +145,38 @@ impl Estimator {
                     self.z[first + k / LANES].0[q][k % LANES] = drawn(is_binary, mean, u, rng);
                 }
             }
+        }
+    }
+
+    /// The same of counts that have a scale, whose λ is there.
+    fn draw_counts(&mut self, shape: &Shape, l: usize, draws: usize, rng: &mut Stream) {
+        let (first, is_paired) = (shape.tiles(l).start, self.noise.is_paired());
+        for k in 0..shape.layers()[l].width {
+            let mut u = 0.0;
+            for q in 0..draws {
+                if !is_paired || q % 2 == 0 {
+                    u = rng.random();
+                }
+                self.z[first + k / LANES].0[q][k % LANES] = u;
+            }
+        }
+        self.count(shape, l, draws, false);
+    }
+
+    fn count(&mut self, shape: &Shape, l: usize, draws: usize, is_given: bool) {
+        let (tiles, distinct) = (shape.tiles(l), self.noise.distinct(draws));
+        if let Some(counts) = &mut self.counts {
+            let lambda = [&self.lambda[tiles.clone()], &self.lambda[shape.scales(l)]];
+            let (mean, z) = (&mut self.mean[tiles.clone()], &mut self.z[tiles.clone()]);
+            conway::counts(counts, lambda, tiles.start, draws, distinct, is_given, mean, z);
+        }
+    }
+
+    /// Makes what depends on z follow one that was put there.
+    #[cfg(test)]
+    pub(crate) fn follow(&mut self, shape: &Shape, draws: usize) {
+        for l in (0..shape.layers().len()).filter(|l| shape.is_tight(*l)) {
+            self.count(shape, l, draws, true);
         }
     }
 
@@ -239,6 +285,19 @@ impl Estimator {
                     &mut self.d_above[tiles.clone()],
                     &mut value,
                 );
+            } else if let Some(counts) = self.counts.as_ref().filter(|_| shape.is_tight(l)) {
+                conway::own(
+                    link,
+                    counts,
+                    tiles.start,
+                    mean,
+                    above,
+                    draws,
+                    &mut self.exact[tiles.clone()],
+                    &mut self.signal[shape.scales(l)],
+                    &mut self.d_above[tiles.clone()],
+                    &mut value,
+                );
             } else {
                 own(
                     link,
@@ -276,7 +335,7 @@ impl Estimator {
         }
         let seen_of_z = if shape.is_continuous() { &self.y } else { &self.z };
         let drawn = [self.lambda.as_slice(), &self.mean, seen_of_z];
-        self.noise.recursive(shape, parameters, drawn, draws, &mut self.signal, &mut value);
+        self.noise.recursive(shape, parameters, drawn, self.counts.as_deref(), draws, &mut self.signal, &mut value);
         self.noise.note(&value, draws);
         if wanted == Wanted::Value {
             return self.mean_of(&value, draws);
@@ -286,6 +345,14 @@ impl Estimator {
                 for lane in 0..LANES {
                     signal.0[q][lane] *= slope.0[q][lane];
                 }
+            }
+        }
+        if let Some(counts) = &self.counts {
+            for l in (0..links.len()).filter(|l| shape.is_tight(*l)) {
+                let (tiles, scales) = (shape.tiles(l), shape.scales(l));
+                let (signal, d_nu) = self.signal.split_at_mut(scales.start);
+                let exact = &self.exact[tiles.clone()];
+                conway::combine(counts, tiles.start, draws, exact, &mut signal[tiles], &mut d_nu[..scales.len()]);
             }
         }
         for l in (0..links.len()).filter(|l| family(*l).is_continuous()) {

@@ -112,8 +112,10 @@ pub struct Shape {
     layers: Vec<Layer>,
     /// Where the tiles of each layer begin; one more number than there are layers.
     firsts: Vec<usize>,
-    /// The same of the scales of continuous layers, which come after all latents; discrete layers take none.
+    /// The same of the scales, which come after all latents; layers whose factors have none take no room.
     scales: Vec<usize>,
+    /// Whether counts in q have a scale.
+    is_tight: bool,
 }
 
 /// The widest layer that is allowed.
@@ -125,6 +127,11 @@ impl Shape {
     /// # Errors
     /// [`Error::BadSetting`] where there is no layer, an empty one, one that is too wide, or a Gaussian one next to the words.
     pub fn new(layers: &[Layer]) -> Result<Self> {
+        Self::with(layers, false)
+    }
+
+    /// The same, where counts in q may keep closer to their mode than a Poisson's do.
+    pub(crate) fn with(layers: &[Layer], is_tight: bool) -> Result<Self> {
         let bad = |value: String, reason| Err(Error::BadSetting { field: "layers", value, reason });
         if layers.is_empty() {
             return bad(String::new(), "a model has at least one layer; write its width, such as 50");
@@ -145,10 +152,11 @@ impl Shape {
         }
         let mut scales = vec![firsts[layers.len()]];
         for layer in layers {
-            let len = if layer.family.is_continuous() { lanes_len(layer.width) } else { 0 };
+            let has_scale = layer.family.is_continuous() || is_tight && layer.family == Family::Poisson;
+            let len = if has_scale { lanes_len(layer.width) } else { 0 };
             scales.push(scales[scales.len() - 1] + len);
         }
-        Ok(Self { layers: layers.to_vec(), firsts, scales })
+        Ok(Self { layers: layers.to_vec(), firsts, scales, is_tight })
     }
 
     /// The layers.
@@ -171,7 +179,17 @@ impl Shape {
         self.firsts[layer]..self.firsts[layer + 1]
     }
 
-    /// The vectors of λ with the logarithms of a layer's scales; none where it is discrete.
+    /// Whether a layer's latents are counts that have a scale in q.
+    pub(crate) fn is_tight(&self, layer: usize) -> bool {
+        self.is_tight && self.layers[layer].family == Family::Poisson
+    }
+
+    /// The λ at which latents of a layer have about this mean.
+    pub(crate) fn parameter(&self, layer: usize, mean: f32) -> f32 {
+        if self.is_tight(layer) { mean.ln() } else { self.layers[layer].family.parameter(mean) }
+    }
+
+    /// The vectors of λ with the logarithms of a layer's scales; none where its factors have none.
     pub(crate) fn scales(&self, layer: usize) -> Range<usize> {
         self.scales[layer]..self.scales[layer + 1]
     }
@@ -183,7 +201,7 @@ impl Shape {
 
     /// Whether some latents are continuous.
     pub(crate) fn is_continuous(&self) -> bool {
-        self.lambda_len() > self.tiles_len()
+        self.layers.iter().any(|layer| layer.family.is_continuous())
     }
 
     /// The vectors of the layer above, and how many latents it has; none above the top.
@@ -214,8 +232,8 @@ impl Shape {
     /// The same of λ.
     pub(crate) fn lambda_mask(&self) -> Vec<Lanes> {
         let mut mask = self.mask();
-        for (l, layer) in self.layers.iter().enumerate() {
-            if layer.family.is_continuous() {
+        for l in 0..self.layers.len() {
+            if !self.scales(l).is_empty() {
                 mask.extend_from_within(self.tiles(l));
             }
         }

@@ -203,7 +203,7 @@ impl<'a> Training<'a> {
                 reason: "there is no document with a word to learn from",
             });
         }
-        let shape = Shape::new(&settings.layers)?;
+        let shape = Shape::with(&settings.layers, settings.method.is_tight())?;
         let mut rng = stream(settings.seed, START, 0, 0);
         let terms = start(corpus, settings, &mut rng);
         let between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);

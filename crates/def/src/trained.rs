@@ -96,7 +96,7 @@ impl Trained {
         let (mut file, head): (_, Head) = Opener::new(file, FORMAT).map_err(bad)?;
         let Head { settings, epoch, sharpness, order, vocabulary, .. } = head;
         settings.check().map_err(|_| bad(DAMAGED_HEAD))?;
-        let shape = Shape::new(&settings.layers).map_err(|_| bad(DAMAGED_HEAD))?;
+        let shape = Shape::with(&settings.layers, settings.method.is_tight()).map_err(|_| bad(DAMAGED_HEAD))?;
         let width = settings.layers[0].width;
         let is_order = order.len() == width && order.iter().all(|latent| *latent < width);
         if !is_order || order.iter().collect::<HashSet<_>>().len() < width || vocabulary.is_empty() {

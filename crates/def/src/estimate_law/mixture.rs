@@ -1,6 +1,6 @@
 //! With a mixture r is exact, so the bound is that of the mixture itself: E[ln p(x, z) − ln Σ w_i q(z | λ_i)], summed over all z.
 
-use super::{CONTINUOUS, Lambda, Place, case, states};
+use super::{CONTINUOUS, Lambda, Place, TIGHT, case_of, states};
 use crate::estimate::{Estimator, Wanted};
 use crate::kernel::words::Words;
 use crate::local::Method;
@@ -15,9 +15,10 @@ fn mixtures_have_the_exact_gradient() {
     use Family::{Bernoulli, Poisson};
     let discrete: [&[(Family, usize)]; 3] =
         [&[(Bernoulli, 3), (Bernoulli, 3)], &[(Poisson, 2), (Poisson, 2)], &[(Poisson, 2), (Bernoulli, 2)]];
-    for layers in discrete.into_iter().chain(CONTINUOUS) {
+    let tight = TIGHT.into_iter().map(|layers| (layers, true));
+    for (layers, is_tight) in discrete.into_iter().chain(CONTINUOUS).map(|layers| (layers, false)).chain(tight) {
         let (method, points) = (Method::Mixture(2), 2);
-        let mut case = case(layers, method, Belief::Gamma);
+        let mut case = case_of(layers, method, Belief::Gamma, is_tight);
         let len = case.shape.lambda_len();
         case.parameters[points * len].0[..points].copy_from_slice(&[0.3, -0.4]);
         // The logarithm of a mixture is less smooth than the others' integrands.
@@ -53,6 +54,7 @@ fn mixtures_have_the_exact_gradient() {
         for state in &states {
             let drawn: Vec<(Vec<f64>, f64)> = lambdas.iter().map(|lambda| case.z(state, lambda)).collect();
             drawn.iter().enumerate().for_each(|(i, (z, _))| case.put(z, i, &mut estimator));
+            estimator.follow(&case.shape, points);
             // Both points have the same state: each is weighted with its own probability of it.
             estimator.shares[..points].fill(1.0);
             estimator.evaluate(

@@ -4,10 +4,11 @@
 //! often much closer. The expectation of any f changes with a parameter θ by E[t(z) (f(z + 1) − f(z))], with t = −∂F/∂θ / q for the
 //! distribution function F; so what one draw needs is the same as for a Poisson, where t along ln of the mean is the mean.
 
-use super::row;
+use super::between::{Link, RATE_MIN};
+use super::{row, total};
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
-use hyperprior_math::single::simd::{exp, ln, splat};
+use hyperprior_math::single::simd::{V, exp, ln, load, softplus_sigmoid, splat};
 use hyperprior_math::single::{DRAWS, Lanes, Tile};
 use hyperprior_math::special::ln_factorial;
 
@@ -19,72 +20,85 @@ const VALUES: usize = 320;
 /// So are those with less than this share of the mode's probability.
 const SHARE_MIN: f32 = 1e-9;
 
-/// ln z!, and the probabilities of the values of sixteen latents.
+/// What is known of the latents of a document, draw by draw.
 #[derive(Clone, Debug)]
-pub(crate) struct Table {
+pub(crate) struct Counts {
+    /// ∂ E z along η and along ln ν.
+    pub(crate) slope_eta: Vec<Tile>,
+    slope_nu: Vec<Tile>,
+    /// −E ln q − E ln z!, and its derivatives along η and ln ν.
+    rest: Vec<Tile>,
+    rest_eta: Vec<Tile>,
+    rest_nu: Vec<Tile>,
+    /// ln Σ exp(ν (η z − ln z!)).
+    log_all: Vec<Tile>,
+    /// t along η and ln ν, and ln z!, at the draw.
+    pub(crate) t_eta: Vec<Tile>,
+    t_nu: Vec<Tile>,
+    ln_drawn: Vec<Tile>,
+    /// ln z! of all values, and the probabilities of those of sixteen latents.
     ln_factorial: Vec<f32>,
     probability: Vec<Lanes>,
 }
 
-impl Default for Table {
-    fn default() -> Self {
+impl Counts {
+    /// Room for so many vectors of latents.
+    pub(crate) fn new(len: usize) -> Self {
+        let tiles = || vec![Tile::default(); len];
         Self {
+            slope_eta: tiles(),
+            slope_nu: tiles(),
+            rest: tiles(),
+            rest_eta: tiles(),
+            rest_nu: tiles(),
+            log_all: tiles(),
+            t_eta: tiles(),
+            t_nu: tiles(),
+            ln_drawn: tiles(),
             ln_factorial: (0..VALUES).map(|z| ln_factorial(z as f64) as f32).collect(),
             probability: vec![Lanes::default(); VALUES],
         }
     }
 }
 
-/// What is known of a layer's latents, draw by draw.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Known {
-    /// ∂ E z along η is kept as the slope; this is that along ln ν.
-    pub(crate) slope_nu: Vec<Tile>,
-    /// −E ln q − E ln z!, and its derivatives along η and ln ν.
-    pub(crate) rest: Vec<Tile>,
-    pub(crate) rest_eta: Vec<Tile>,
-    pub(crate) rest_nu: Vec<Tile>,
-    /// t along η and ln ν at the draw.
-    pub(crate) t_eta: Vec<Tile>,
-    pub(crate) t_nu: Vec<Tile>,
+/// ν, within its limits.
+pub(crate) fn nu(log_nu: f32) -> f32 {
+    log_nu.clamp(LOG_NU[0], LOG_NU[1]).exp()
 }
 
-impl Known {
-    pub(crate) fn new(len: usize) -> Self {
-        let tiles = || vec![Tile::default(); len];
-        Self { slope_nu: tiles(), rest: tiles(), rest_eta: tiles(), rest_nu: tiles(), t_eta: tiles(), t_nu: tiles() }
-    }
+/// η and ν, within their limits.
+#[inline(always)]
+fn limited<S: Simd>(s: S, eta: V<S>, log_nu: V<S>) -> (V<S>, V<S>) {
+    let log_nu = log_nu.max(splat(s, LOG_NU[0])).min(splat(s, LOG_NU[1]));
+    (eta.min(splat(s, ETA_MAX)), exp(s, log_nu))
 }
 
 #[inline(always)]
 fn counts_kernel<S: Simd>(
     s: S,
-    table: &mut Table,
+    counts: &mut Counts,
     [eta, log_nu]: [&[Tile]; 2],
     first: usize,
     draws: usize,
     distinct: usize,
+    is_given: bool,
     mean: &mut [Tile],
-    slope: &mut [Tile],
     z: &mut [Tile],
-    known: &mut Known,
 ) {
     let zero = splat(s, 0.0);
     let one = splat(s, 1.0);
     for j in 0..eta.len() {
         let at = first + j;
         for q in 0..distinct {
-            let eta = row(s, &eta[j], q).min(splat(s, ETA_MAX));
-            let log_nu = row(s, &log_nu[j], q).max(splat(s, LOG_NU[0])).min(splat(s, LOG_NU[1]));
-            let nu = exp(s, log_nu);
+            let (eta, nu) = limited(s, row(s, &eta[j], q), row(s, &log_nu[j], q));
             let mode = exp(s, eta);
             // Stirling's, near the logarithm of the largest: only to stay within what can be written.
             let offset = mode - ln(s, mode.mul_add(splat(s, std::f32::consts::TAU), one)) * 0.5;
             let (mut all, mut len) = (zero, 0);
             while len < VALUES {
-                let h = eta * (len as f32) - table.ln_factorial[len] - offset;
+                let h = eta * (len as f32) - counts.ln_factorial[len] - offset;
                 let w = exp(s, nu * h);
-                w.store_slice(&mut table.probability[len].0);
+                w.store_slice(&mut counts.probability[len].0);
                 all += w;
                 len += 1;
                 // Beyond the mode of every latent, and negligible for every one.
@@ -96,20 +110,20 @@ fn counts_kernel<S: Simd>(
             let share = one / all;
             let (mut m, mut l, mut h) = (zero, zero, zero);
             for value in 0..len {
-                let p = row_of(s, &table.probability[value]) * share;
-                p.store_slice(&mut table.probability[value].0);
-                let own = eta * (value as f32) - table.ln_factorial[value] - offset;
+                let p = load(s, &counts.probability[value].0) * share;
+                p.store_slice(&mut counts.probability[value].0);
+                let own = eta * (value as f32) - counts.ln_factorial[value] - offset;
                 m = p.mul_add(splat(s, value as f32), m);
-                l = p.mul_add(splat(s, table.ln_factorial[value]), l);
+                l = p.mul_add(splat(s, counts.ln_factorial[value]), l);
                 h = p.mul_add(own, h);
             }
             // Along η and ln ν what counts is how things vary with z and with h = η z − ln z!.
             let (mut zz, mut zh, mut hh, mut lz, mut lh) = (zero, zero, zero, zero, zero);
             for value in 0..len {
-                let p = row_of(s, &table.probability[value]);
+                let p = load(s, &counts.probability[value].0);
                 let dz = splat(s, value as f32) - m;
-                let dl = splat(s, table.ln_factorial[value]) - l;
-                let dh = eta * (value as f32) - table.ln_factorial[value] - offset - h;
+                let dl = splat(s, counts.ln_factorial[value]) - l;
+                let dh = eta * (value as f32) - counts.ln_factorial[value] - offset - h;
                 zz = (p * dz).mul_add(dz, zz);
                 zh = (p * dz).mul_add(dh, zh);
                 hh = (p * dh).mul_add(dh, hh);
@@ -117,71 +131,240 @@ fn counts_kernel<S: Simd>(
                 lh = (p * dl).mul_add(dh, lh);
             }
             m.store_slice(&mut mean[j].0[q]);
-            (nu * zz).store_slice(&mut slope[j].0[q]);
-            (nu * zh).store_slice(&mut known.slope_nu[at].0[q]);
-            (ln(s, all) - nu * h - l).store_slice(&mut known.rest[at].0[q]);
-            (-(nu * nu * zh) - nu * lz).store_slice(&mut known.rest_eta[at].0[q]);
-            (-(nu * nu * hh) - nu * lh).store_slice(&mut known.rest_nu[at].0[q]);
+            (nu * zz).store_slice(&mut counts.slope_eta[at].0[q]);
+            (nu * zh).store_slice(&mut counts.slope_nu[at].0[q]);
+            (nu.mul_add(offset, ln(s, all))).store_slice(&mut counts.log_all[at].0[q]);
+            (ln(s, all) - nu * h - l).store_slice(&mut counts.rest[at].0[q]);
+            (-(nu * nu * zh) - nu * lz).store_slice(&mut counts.rest_eta[at].0[q]);
+            (-(nu * nu * hh) - nu * lh).store_slice(&mut counts.rest_nu[at].0[q]);
             // All draws of this λ at once: the first value at which F is above the uniform number that stands in z.
             let mut below = zero;
             let (mut f_z, mut f_h) = (zero, zero);
             let mut drawn = [zero; DRAWS];
-            let mut t = [[zero; 2]; DRAWS];
+            let mut t = [[zero; 3]; DRAWS];
             let u: [_; DRAWS] = std::array::from_fn(
                 #[inline(always)]
                 |i| row(s, &z[j], i),
             );
             for value in 0..len {
-                let p = row_of(s, &table.probability[value]);
+                let p = load(s, &counts.probability[value].0);
                 let above = if value + 1 == len { splat(s, 2.0) } else { below + p };
-                let own = eta * (value as f32) - table.ln_factorial[value] - offset;
+                let own = eta * (value as f32) - counts.ln_factorial[value] - offset;
                 f_z = p.mul_add(splat(s, value as f32) - m, f_z);
                 f_h = p.mul_add(own - h, f_h);
                 let inverse = -nu / p.max(splat(s, 1e-30));
                 for i in (q..draws).step_by(distinct) {
-                    let is_here = u[i].simd_ge(below) & u[i].simd_lt(above);
+                    let is_here = if is_given {
+                        u[i].simd_eq(splat(s, value as f32))
+                    } else {
+                        u[i].simd_ge(below) & u[i].simd_lt(above)
+                    };
                     drawn[i] = is_here.select(splat(s, value as f32), drawn[i]);
                     t[i][0] = is_here.select(f_z * inverse, t[i][0]);
                     t[i][1] = is_here.select(f_h * inverse, t[i][1]);
+                    t[i][2] = is_here.select(splat(s, counts.ln_factorial[value]), t[i][2]);
                 }
                 below = above;
             }
             for i in (q..draws).step_by(distinct) {
                 drawn[i].store_slice(&mut z[j].0[i]);
-                t[i][0].store_slice(&mut known.t_eta[at].0[i]);
-                t[i][1].store_slice(&mut known.t_nu[at].0[i]);
+                t[i][0].store_slice(&mut counts.t_eta[at].0[i]);
+                t[i][1].store_slice(&mut counts.t_nu[at].0[i]);
+                t[i][2].store_slice(&mut counts.ln_drawn[at].0[i]);
             }
         }
         for q in distinct..draws {
             let from = q % distinct;
             mean[j].0[q] = mean[j].0[from];
-            slope[j].0[q] = slope[j].0[from];
-            for tiles in [&mut known.slope_nu, &mut known.rest, &mut known.rest_eta, &mut known.rest_nu] {
+            let Counts { slope_eta, slope_nu, rest, rest_eta, rest_nu, log_all, .. } = &mut *counts;
+            for tiles in [slope_eta, slope_nu, rest, rest_eta, rest_nu, log_all] {
                 tiles[at].0[q] = tiles[at].0[from];
             }
         }
     }
 }
 
-#[inline(always)]
-fn row_of<S: Simd>(s: S, lanes: &Lanes) -> hyperprior_math::single::simd::V<S> {
-    hyperprior_math::single::simd::load(s, &lanes.0)
-}
-
 simd_fn!(
     /// Everything about a layer's latents given η and ln ν, of which draw q has that of draw q modulo `distinct`; and draws of them
-    /// from the uniform numbers that `z` holds. `first` is the layer's place in `known`.
+    /// from the uniform numbers that `z` holds, or, where they are given, z itself. `first` is the layer's place in `counts`.
     pub(crate) fn counts(
-        table: &mut Table,
+        counts: &mut Counts,
         lambda: [&[Tile]; 2],
         first: usize,
         draws: usize,
         distinct: usize,
+        is_given: bool,
         mean: &mut [Tile],
-        slope: &mut [Tile],
         z: &mut [Tile],
-        known: &mut Known,
     ) = counts_kernel
+);
+
+#[inline(always)]
+fn own_kernel<S: Simd>(
+    s: S,
+    link: &Link,
+    counts: &Counts,
+    first: usize,
+    mean: &[Tile],
+    a: &[Tile],
+    draws: usize,
+    exact: &mut [Tile],
+    d_nu: &mut [Tile],
+    d_a: &mut [Tile],
+    value: &mut [f32; DRAWS],
+) {
+    for j in 0..a.len() {
+        let (at, mask) = (first + j, load(s, &link.mask[j].0));
+        for q in 0..draws {
+            let m = row(s, &mean[j], q);
+            let (soft, slope) = softplus_sigmoid(s, row(s, &a[j], q));
+            let rate = soft + RATE_MIN;
+            let ln_rate = ln(s, rate);
+            let own = m.mul_add(ln_rate, row(s, &counts.rest[at], q)) - rate;
+            value[q] += total(own * mask);
+            let along =
+                |slope: &[Tile], rest: &[Tile]| row(s, &slope[at], q).mul_add(ln_rate, row(s, &rest[at], q)) * mask;
+            along(&counts.slope_eta, &counts.rest_eta).store_slice(&mut exact[j].0[q]);
+            along(&counts.slope_nu, &counts.rest_nu).store_slice(&mut d_nu[j].0[q]);
+            (slope * (m / rate - 1.0) * mask).store_slice(&mut d_a[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds E ln p(z | a) − E ln q(z) of each draw to `value`; `exact` and `d_nu` become its derivatives along η and ln ν, `d_a` that
+    /// along a.
+    pub(crate) fn own(
+        link: &Link,
+        counts: &Counts,
+        first: usize,
+        mean: &[Tile],
+        a: &[Tile],
+        draws: usize,
+        exact: &mut [Tile],
+        d_nu: &mut [Tile],
+        d_a: &mut [Tile],
+        value: &mut [f32; DRAWS],
+    ) = own_kernel
+);
+
+#[inline(always)]
+fn combine_kernel<S: Simd>(
+    s: S,
+    counts: &Counts,
+    first: usize,
+    draws: usize,
+    exact: &[Tile],
+    signal: &mut [Tile],
+    d_nu: &mut [Tile],
+) {
+    for j in 0..signal.len() {
+        let at = first + j;
+        for q in 0..draws {
+            let change = row(s, &signal[j], q);
+            change.mul_add(row(s, &counts.t_nu[at], q), row(s, &d_nu[j], q)).store_slice(&mut d_nu[j].0[q]);
+            change.mul_add(row(s, &counts.t_eta[at], q), row(s, &exact[j], q)).store_slice(&mut signal[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// The derivatives along η and ln ν: those that are exact, and by how much all else changes as a latent goes up by one, times t.
+    pub(crate) fn combine(
+        counts: &Counts,
+        first: usize,
+        draws: usize,
+        exact: &[Tile],
+        signal: &mut [Tile],
+        d_nu: &mut [Tile],
+    ) = combine_kernel
+);
+
+#[inline(always)]
+fn densities_kernel<S: Simd>(
+    s: S,
+    points: usize,
+    [eta, log_nu]: [&[Tile]; 2],
+    counts: &Counts,
+    first: usize,
+    mask: &[Lanes],
+    z: &[Tile],
+    draws: usize,
+    log_q: &mut [[f32; DRAWS]; DRAWS],
+) {
+    for i in 0..points {
+        let mut sum = [splat(s, 0.0); DRAWS];
+        for j in 0..z.len() {
+            let (eta, nu) = limited(s, row(s, &eta[j], i), row(s, &log_nu[j], i));
+            let (mask, all) = (load(s, &mask[j].0), row(s, &counts.log_all[first + j], i));
+            for q in 0..draws {
+                let h = eta * row(s, &z[j], q) - row(s, &counts.ln_drawn[first + j], q);
+                sum[q] = nu.mul_add(h, -all).mul_add(mask, sum[q]);
+            }
+        }
+        for q in 0..draws {
+            log_q[i][q] += total(sum[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds ln q(z | λ_i) of each point of a mixture and each draw.
+    pub(crate) fn densities(
+        points: usize,
+        lambda: [&[Tile]; 2],
+        counts: &Counts,
+        first: usize,
+        mask: &[Lanes],
+        z: &[Tile],
+        draws: usize,
+        log_q: &mut [[f32; DRAWS]; DRAWS],
+    ) = densities_kernel
+);
+
+#[inline(always)]
+fn changes_kernel<S: Simd>(
+    s: S,
+    points: usize,
+    [eta, log_nu, z]: [&[Tile]; 3],
+    mask: &[Lanes],
+    responsibility: &[[f32; DRAWS]; DRAWS],
+    draws: usize,
+    signal: &mut [Tile],
+) {
+    let zero = splat(s, 0.0);
+    for j in 0..z.len() {
+        for q in 0..draws {
+            let next = ln(s, row(s, &z[j], q) + 1.0);
+            let mut up = [zero; DRAWS];
+            let mut joint = [zero; DRAWS];
+            let mut most = splat(s, f32::MIN);
+            for i in 0..points {
+                let (eta, nu) = limited(s, row(s, &eta[j], i), row(s, &log_nu[j], i));
+                up[i] = nu * (eta - next);
+                joint[i] = up[i] + responsibility[i][q].max(f32::MIN_POSITIVE).ln();
+                most = most.max(joint[i]);
+            }
+            let mut sum = zero;
+            for i in 0..points {
+                sum += exp(s, joint[i] - most);
+            }
+            let change = (up[q % points] - most - ln(s, sum)) * load(s, &mask[j].0);
+            (row(s, &signal[j], q) + change).store_slice(&mut signal[j].0[q]);
+        }
+    }
+}
+
+simd_fn!(
+    /// Adds to `signal` by how much the logarithm of a point's responsibility changes as a latent goes up by one.
+    pub(crate) fn changes(
+        points: usize,
+        known: [&[Tile]; 3],
+        mask: &[Lanes],
+        responsibility: &[[f32; DRAWS]; DRAWS],
+        draws: usize,
+        signal: &mut [Tile],
+    ) = changes_kernel
 );
 
 #[cfg(test)]
@@ -222,9 +405,8 @@ mod tests {
             (0..LANES).for_each(|lane| eta.0[0][lane] = ETAS[lane % 8]);
             let mut nu = Tile::default();
             nu.0[0].fill(log_nu);
-            let (mut mean, mut slopes) = ([Tile::default()], [Tile::default()]);
-            let mut known = Known::new(1);
-            let mut table = Table::default();
+            let mut mean = [Tile::default()];
+            let mut known = Counts::new(1);
             let grid = 4000;
             let f = |z: f64| (1.0 + z).ln().powi(2);
             let mut sums = [[0.0_f64; 3]; 8];
@@ -233,7 +415,7 @@ mod tests {
                 for i in 0..8 {
                     z[0].0[i] = [(g as f32 + i as f32 + 0.5) / grid as f32; LANES];
                 }
-                counts(&mut table, [&[eta], &[nu]], 0, 8, 1, &mut mean, &mut slopes, &mut z, &mut known);
+                counts(&mut known, [&[eta], &[nu]], 0, 8, 1, false, &mut mean, &mut z);
                 for (lane, sums) in sums.iter_mut().enumerate() {
                     for i in 0..8 {
                         let z = f64::from(z[0].0[i][lane]);
@@ -253,7 +435,7 @@ mod tests {
                 let m = |eta: f64, nu: f64| expected(eta, nu, |z| z);
                 let of = |tile: &Tile| f64::from(tile.0[7][lane]);
                 near("mean", of(&mean[0]), m(eta, nu), 2e-4);
-                near("slope", of(&slopes[0]), slope(|eta| m(eta, nu), eta), 2e-3);
+                near("slope", of(&known.slope_eta[0]), slope(|eta| m(eta, nu), eta), 2e-3);
                 near("slope_nu", of(&known.slope_nu[0]), slope(|nu| m(eta, nu), nu), 5e-3);
                 near("rest", of(&known.rest[0]), rest(eta, nu), 5e-4);
                 near("rest_eta", of(&known.rest_eta[0]), slope(|eta| rest(eta, nu), eta), 5e-3);

@@ -4,6 +4,7 @@
 //! ε = 0. It has no parameters of its own and is held fixed while μ and U climb.
 
 use crate::kernel::between::means;
+use crate::kernel::conway::{self, Counts};
 use crate::kernel::{row, total};
 use crate::shape::{Family, Shape};
 use hyperprior_math::linalg::{cholesky, packed};
@@ -30,6 +31,8 @@ pub(crate) struct LowRank {
     /// L with L Lᵀ = P⁻¹, row by row.
     root: Vec<f32>,
     mask: Vec<Lanes>,
+    /// Of counts that have a scale.
+    counts: Option<Box<Counts>>,
 }
 
 impl LowRank {
@@ -47,6 +50,7 @@ impl LowRank {
             bend: lanes(),
             root: vec![0.0; rank * rank],
             mask: shape.mask(),
+            counts: None,
         }
     }
 
@@ -98,6 +102,24 @@ impl LowRank {
                     let precision = |lane: usize| (-2.0 * parameters[scale].0[lane]).exp() * self.mask[j].0[lane];
                     self.pull[j].0 = std::array::from_fn(precision);
                     self.bend[j] = self.pull[j];
+                }
+                continue;
+            }
+            if shape.is_tight(l) {
+                let (first, scales) = (tiles.start, shape.scales(l));
+                let log_nu: Vec<Tile> = parameters[scales].iter().map(|lanes| Tile([lanes.0; DRAWS])).collect();
+                let counts = self.counts.get_or_insert_with(|| Box::new(Counts::new(n)));
+                // Draws are of no use here.
+                let mut drawn = vec![Tile::default(); tiles.len()];
+                let lambda = [&self.centre[tiles.clone()], log_nu.as_slice()];
+                let mean = &mut self.mean[tiles.clone()];
+                conway::counts(counts, lambda, first, 1, 1, false, mean, &mut drawn);
+                for j in tiles {
+                    for lane in 0..LANES {
+                        let nu = conway::nu(log_nu[j - first].0[0][lane]) * self.mask[j].0[lane];
+                        self.pull[j].0[lane] = nu;
+                        self.bend[j].0[lane] = nu * counts.slope_eta[j].0[0][lane];
+                    }
                 }
                 continue;
             }

@@ -3,6 +3,7 @@
 //! r is exact: once z is known, each point is as probable as it is responsible for z. So the bound is that of the mixture
 //! Σ w_i q(z | λ_i) itself, and it lies above that of its best part: where a document has several explanations, several are kept.
 
+use crate::kernel::conway::{self, Counts};
 use crate::kernel::{normal, row, total};
 use crate::shape::{Family, Shape};
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -43,6 +44,10 @@ impl Mixture {
         }
     }
 
+    pub(super) fn points(&self) -> usize {
+        self.points
+    }
+
     /// Takes each point as often, and says how much each draw counts.
     pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, lambda: &mut [Tile], shares: &mut [f32; DRAWS]) {
         let n = lambda.len();
@@ -64,9 +69,8 @@ impl Mixture {
     pub(super) fn recursive(
         &mut self,
         shape: &Shape,
-        lambda: &[Tile],
-        mean: &[Tile],
-        z: &[Tile],
+        [lambda, mean, z]: [&[Tile]; 3],
+        counts: Option<&Counts>,
         draws: usize,
         signal: &mut [Tile],
         value: &mut [f32; DRAWS],
@@ -78,6 +82,12 @@ impl Mixture {
             if layer.family.is_continuous() {
                 let (lambda, log_scale) = (&lambda[tiles.clone()], &lambda[shape.scales(l)]);
                 normal::densities(points, lambda, log_scale, &self.mask[tiles.clone()], &z[tiles], draws, &mut log_q);
+                continue;
+            }
+            if let Some(counts) = counts.filter(|_| shape.is_tight(l)) {
+                let lambda = [&lambda[tiles.clone()], &lambda[shape.scales(l)]];
+                let mask = &self.mask[tiles.clone()];
+                conway::densities(points, lambda, counts, tiles.start, mask, &z[tiles], draws, &mut log_q);
                 continue;
             }
             describe(
@@ -92,7 +102,7 @@ impl Mixture {
                 &mut log_q,
             );
         }
-        // Natural parameters of continuous latents stay at zero here.
+        // Natural parameters of latents that have scales stay at zero here.
         densities(points, &self.natural, z, draws, &mut log_q);
         for q in 0..draws {
             let joint = |i: usize| self.log_weights[i] + log_q[i][q];
@@ -109,6 +119,13 @@ impl Mixture {
                 let known = [&lambda[tiles.clone()], &lambda[shape.scales(l)], &z[tiles.clone()]];
                 let mask = &self.mask[tiles.clone()];
                 normal::slopes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
+                continue;
+            }
+            if shape.is_tight(l) {
+                let tiles = shape.tiles(l);
+                let known = [&lambda[tiles.clone()], &lambda[shape.scales(l)], &z[tiles.clone()]];
+                let mask = &self.mask[tiles.clone()];
+                conway::changes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
                 continue;
             }
             differences(

@@ -8,6 +8,7 @@ mod low_rank;
 mod mixture;
 
 use crate::error::{Error, Result};
+use crate::kernel::conway::Counts;
 use crate::shape::Shape;
 use flow::Flow;
 use hyperprior_math::random::Stream;
@@ -25,13 +26,15 @@ use std::str::FromStr;
 pub enum Method {
     /// λ is a point.
     MeanField,
+    /// λ is a point, and counts may keep closer to their mode than a Poisson's.
+    Tight,
     /// λ has a Gaussian law whose covariance has that rank.
     LowRank(usize),
     /// λ is one of that many points, with weights: 2, 4 or 8.
     Mixture(usize),
     /// The paper's: λ by a planar flow of the first length, r by an inverse planar flow of the second.
     Flow(usize, usize),
-    /// The hierarchical variational model that did best: a Gaussian of rank 8.
+    /// The hierarchical variational model that did best: a mixture of four points, with counts as in [`Method::Tight`].
     #[default]
     Hvm,
 }
@@ -41,13 +44,14 @@ const RANK_MAX: usize = 16;
 /// The lengths of the paper's flows, and the largest.
 const FLOW: (usize, usize) = (2, 10);
 const FLOW_MAX: usize = 64;
-/// The rank of [`Method::Hvm`].
-const RANK: usize = 8;
+/// The points of [`Method::Hvm`].
+const POINTS: usize = 4;
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Self::MeanField => f.write_str("mean-field"),
+            Self::Tight => f.write_str("tight"),
             Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
             Self::Mixture(points) => write!(f, "mixture:{points}"),
             Self::Flow(flow, inverse) => write!(f, "flow:{flow},{inverse}"),
@@ -66,6 +70,7 @@ impl FromStr for Method {
         let flow = flow.and_then(|(flow, inverse)| Some((flow.parse().ok()?, inverse.parse().ok()?)));
         match (text, rank, flow) {
             ("mean-field", ..) => Ok(Self::MeanField),
+            ("tight", ..) => Ok(Self::Tight),
             _ if matches!(points, Some(2 | 4 | 8)) => Ok(Self::Mixture(points.unwrap_or(2))),
             ("hvm", ..) => Ok(Self::Hvm),
             ("flow", ..) => Ok(Self::Flow(FLOW.0, FLOW.1)),
@@ -74,7 +79,7 @@ impl FromStr for Method {
             _ => Err(Error::BadSetting {
                 field: "method",
                 value: text.to_owned(),
-                reason: "use mean-field, hvm, mixture:J with J 2, 4 or 8, low-rank:R with R from 1 to 16, or flow:L,M with lengths up to 64",
+                reason: "use mean-field, tight, hvm, mixture:J with J 2, 4 or 8, low-rank:R with R from 1 to 16, or flow:L,M with lengths up to 64",
             }),
         }
     }
@@ -98,10 +103,23 @@ impl Method {
     /// The rank of a Gaussian.
     fn rank(self) -> usize {
         match self {
-            Self::MeanField | Self::Flow(..) | Self::Mixture(_) => 0,
             Self::LowRank(rank) => rank,
-            Self::Hvm => RANK,
+            _ => 0,
         }
+    }
+
+    /// The points of a mixture.
+    fn points(self) -> Option<usize> {
+        match self {
+            Self::Mixture(points) => Some(points),
+            Self::Hvm => Some(POINTS),
+            _ => None,
+        }
+    }
+
+    /// Whether counts have a scale of their own in q.
+    pub(crate) fn is_tight(self) -> bool {
+        matches!(self, Self::Tight | Self::Hvm)
     }
 
     /// How many vectors of lanes a document's parameters take, those of μ first: the locations, and the log scales of continuous
@@ -112,23 +130,25 @@ impl Method {
                 let pair = Flow::pair((flow, inverse), shape);
                 pair.theta_len() + pair.phi_len()
             }
-            Self::Mixture(points) => points * shape.lambda_len() + 1,
-            _ => shape.lambda_len() + self.rank() * shape.tiles_len(),
+            _ => match self.points() {
+                Some(points) => points * shape.lambda_len() + 1,
+                None => shape.lambda_len() + self.rank() * shape.tiles_len(),
+            },
         }
     }
 
     /// What is fitted when this share of the steps is done. The points of a mixture go their own ways from the beginning; other
     /// dependence is added to where mean-field has settled.
     pub(crate) fn at(self, done: f32) -> Self {
-        if done < ALONE && !matches!(self, Self::Mixture(_)) { Self::MeanField } else { self }
+        if done < ALONE && self.points().is_none() { Self::MeanField } else { self }
     }
 
     /// How many draws a step takes where so many are asked for: those of a pair share the random numbers of their latents.
     pub(crate) fn draws(self, wanted: usize) -> usize {
-        match self {
-            Self::Mixture(points) => (points * wanted).min(DRAWS),
-            _ if self.rank() > 0 => (2 * wanted).min(DRAWS),
-            _ => wanted,
+        match self.points() {
+            Some(points) => (points * wanted).min(DRAWS),
+            None if self.rank() > 0 => (2 * wanted).min(DRAWS),
+            None => wanted,
         }
     }
 
@@ -155,7 +175,7 @@ impl Method {
         };
         // μ first, so that all methods start from the same.
         for (l, layer) in shape.layers().iter().enumerate() {
-            let at = layer.family.parameter(mean);
+            let at = shape.parameter(l, mean);
             for j in shape.tiles(l) {
                 for lane in 0..LANES {
                     out[j].0[lane] = at * mask[j].0[lane] + normal(0.1, j, lane);
@@ -170,7 +190,7 @@ impl Method {
                 out[len + i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
             }
         }
-        if let Self::Mixture(points) = self {
+        if let Some(points) = self.points() {
             for i in 1..points {
                 for j in 0..len {
                     for lane in 0..LANES {
@@ -207,9 +227,11 @@ pub(crate) enum Noise {
 impl Noise {
     pub(crate) fn new(method: Method, shape: &Shape) -> Self {
         match method {
-            Method::MeanField => Self::Point,
-            Method::LowRank(_) | Method::Hvm => Self::LowRank(LowRank::new(method.rank(), shape)),
-            Method::Mixture(points) => Self::Mixture(Box::new(Mixture::new(points, shape))),
+            Method::MeanField | Method::Tight => Self::Point,
+            Method::LowRank(_) => Self::LowRank(LowRank::new(method.rank(), shape)),
+            Method::Mixture(_) | Method::Hvm => {
+                Self::Mixture(Box::new(Mixture::new(method.points().unwrap_or(POINTS), shape)))
+            }
             Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
         }
     }
@@ -227,6 +249,15 @@ impl Noise {
     /// what the noise does alone, and the noise of the gradient along U vanishes with U.
     pub(crate) fn is_paired(&self) -> bool {
         matches!(self, Self::LowRank(_))
+    }
+
+    /// How many draws differ in λ; the others repeat them in turn.
+    pub(crate) fn distinct(&self, draws: usize) -> usize {
+        match self {
+            Self::Point => 1,
+            Self::Mixture(noise) => noise.points().min(draws),
+            _ => draws,
+        }
     }
 
     /// Draws λ, and says how much each draw counts.
@@ -258,6 +289,7 @@ impl Noise {
         shape: &Shape,
         parameters: &[Lanes],
         [lambda, mean, z]: [&[Tile]; 3],
+        counts: Option<&Counts>,
         draws: usize,
         signal: &mut [Tile],
         value: &mut [f32; DRAWS],
@@ -265,7 +297,7 @@ impl Noise {
         match self {
             Self::Point => {}
             Self::LowRank(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
-            Self::Mixture(noise) => noise.recursive(shape, lambda, mean, z, draws, signal, value),
+            Self::Mixture(noise) => noise.recursive(shape, [lambda, mean, z], counts, draws, signal, value),
             Self::Flow(noise) => noise.recursive(shape, parameters, z, draws, signal, value),
         }
     }
