@@ -55,7 +55,7 @@ const WEIGHED: usize = 64;
 /// How often a mixture's weights are reconsidered: r follows them.
 const REWEIGHED: usize = 3;
 /// How much of its way to what the last draws say a weight's logarithm goes, at least.
-const FOLLOWED: f32 = 0.05;
+const FOLLOWED: f32 = 0.01;
 
 fn scaled(from: &[Lanes], scale: f32, to: &mut [Lanes]) {
     for (to, from) in to.iter_mut().zip(from) {

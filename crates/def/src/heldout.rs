@@ -52,7 +52,7 @@ impl FitSettings {
 
 impl Default for FitSettings {
     fn default() -> Self {
-        Self { steps: 200, size: 0.1, draws: 2 }
+        Self { steps: 1000, size: 0.1, draws: 1 }
     }
 }
 

@@ -72,7 +72,7 @@ impl Default for Settings {
             batch: 256,
             draws: 1,
             local_steps: 5,
-            local_size: 0.1,
+            local_size: 0.3,
             between_size: 0.02,
         }
     }

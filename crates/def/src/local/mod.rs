@@ -34,7 +34,7 @@ pub enum Method {
     Mixture(usize),
     /// The paper's: λ by a planar flow of the first length, r by an inverse planar flow of the second.
     Flow(usize, usize),
-    /// The hierarchical variational model that did best: a mixture of four points, with counts as in [`Method::Tight`].
+    /// The hierarchical variational model that did best: a Gaussian of rank 8.
     #[default]
     Hvm,
 }
@@ -44,8 +44,8 @@ const RANK_MAX: usize = 16;
 /// The lengths of the paper's flows, and the largest.
 const FLOW: (usize, usize) = (2, 10);
 const FLOW_MAX: usize = 64;
-/// The points of [`Method::Hvm`].
-const POINTS: usize = 4;
+/// The rank of [`Method::Hvm`].
+const RANK: usize = 8;
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -104,6 +104,7 @@ impl Method {
     fn rank(self) -> usize {
         match self {
             Self::LowRank(rank) => rank,
+            Self::Hvm => RANK,
             _ => 0,
         }
     }
@@ -112,14 +113,13 @@ impl Method {
     fn points(self) -> Option<usize> {
         match self {
             Self::Mixture(points) => Some(points),
-            Self::Hvm => Some(POINTS),
             _ => None,
         }
     }
 
     /// Whether counts have a scale of their own in q.
     pub(crate) fn is_tight(self) -> bool {
-        matches!(self, Self::Tight | Self::Hvm)
+        self == Self::Tight
     }
 
     /// How many vectors of lanes a document's parameters take, those of μ first: the locations, and the log scales of continuous
@@ -228,10 +228,8 @@ impl Noise {
     pub(crate) fn new(method: Method, shape: &Shape) -> Self {
         match method {
             Method::MeanField | Method::Tight => Self::Point,
-            Method::LowRank(_) => Self::LowRank(LowRank::new(method.rank(), shape)),
-            Method::Mixture(_) | Method::Hvm => {
-                Self::Mixture(Box::new(Mixture::new(method.points().unwrap_or(POINTS), shape)))
-            }
+            Method::LowRank(_) | Method::Hvm => Self::LowRank(LowRank::new(method.rank(), shape)),
+            Method::Mixture(points) => Self::Mixture(Box::new(Mixture::new(points, shape))),
             Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
         }
     }
