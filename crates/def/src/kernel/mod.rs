@@ -3,6 +3,8 @@
 pub(crate) mod between;
 pub(crate) mod continuous;
 pub(crate) mod conway;
+#[cfg(test)]
+mod dense_law;
 pub(crate) mod normal;
 pub(crate) mod words;
 
