@@ -27,7 +27,7 @@ TOLERANCE = 1e-5
 # Two trainings with different draws end this near to each other in nats a word: their standard deviation is 0.011.
 NEAR = 0.05
 STEPS, LAST = 60, 5
-THREADS = 2
+THREADS = len(os.sched_getaffinity(0))
 EPOCHS = 10
 REPEATS = {"dense": 2, "sparse": 20, "draws": 20}
 # For 70 % of a training documents see something between E W and exp E ln W, which takes a power; then exp E ln W itself.
@@ -100,14 +100,14 @@ def agree(documents, background, start, peers):
             for field in ("lam", "lam_first", "shape", "rate", "seen"):
                 pairs[field] = getattr(exact, field), getattr(found, field)
             errors = {key: np.abs(ours - np.asarray(theirs)).max() / np.abs(ours).max() for key, (ours, theirs) in pairs.items()}
-            print(f"{peer.name}, {name:32}", "  ".join(f"{key} {error:.0e}" for key, error in errors.items()), flush=True)
+            print(f"{peer.name}, {name:42}", "  ".join(f"{key} {error:.0e}" for key, error in errors.items()), flush=True)
             fine = fine and all(error <= TOLERANCE for error in errors.values())
     return fine
 
 
 def same_climb(folder, documents, background, start, peer):
     """Whether a peer's training climbs as far as the product's."""
-    form = peer.forms["sparse, 32 groups, sorted"]
+    form = peer.forms["sparse, 32 groups"]
     draw = peer.draws()["poisson"]
     state, climbed = carried(peer, start), []
     for step in range(STEPS):

@@ -1,6 +1,6 @@
 """scikit-learn's latent Dirichlet allocation on the split that `heldout` wrote, and the perplexity of the same hidden words.
 
-lda.py FOLDER TOPICS [PASSES]. It is given what it is made for: the visible counts of a document, from which it fits a mixture of
+lda.py FOLDER TOPICS [PASSES [ALPHA,ETA ...]]. It is given what it is made for: the visible counts of a document, from which it fits a mixture of
 topics; a hidden word has the share that the mixture gives it, as in the product. Every setting is measured now and then on the way,
 on the hidden words themselves, and the best counts.
 """
@@ -16,8 +16,8 @@ from sklearn.decomposition import LatentDirichletAllocation
 FLOOR = 1e-12
 BATCH = 256
 KINDS = ("types", "tokens")
-# Of a document's topics and of a topic's terms; None is scikit-learn's own choice, 1 / TOPICS.
-PRIORS = [(None, None), (0.1, 0.01), (0.1, 0.1), (0.03, 0.1), (0.5, 0.1)]
+# Of a document's topics and of a topic's terms, where none are given; None is scikit-learn's own choice, 1 / TOPICS.
+PRIORS = [(None, None), (0.1, 0.01), (0.1, 0.1), (0.1, 0.5), (0.3, 0.1), (0.3, 0.5), (0.3, 1.0)]
 
 
 def read(path, terms_len):
@@ -42,7 +42,7 @@ def perplexity(model, seen, hidden):
     return np.exp(-(hidden.data @ np.log(np.maximum(shares, FLOOR))) / hidden.data.sum())
 
 
-def main(folder, topics, passes):
+def main(folder, topics, passes, priors):
     terms_len = int((folder / "terms_len.txt").read_text())
     train = read(folder / "train.ldac", terms_len)
     halves = {kind: [read(folder / f"{kind}_{half}.ldac", terms_len) for half in ("seen", "hidden")] for kind in KINDS}
@@ -58,7 +58,7 @@ def main(folder, topics, passes):
     print("| LDA | passes | seconds | types | tokens |\n| --- | --- | --- | --- | --- |")
     rng = np.random.default_rng(1)
     by_priors = {}
-    for alpha, eta in PRIORS:
+    for alpha, eta in priors:
         settings = dict(n_components=topics, doc_topic_prior=alpha, topic_word_prior=eta, random_state=1)
         model = LatentDirichletAllocation(**settings, learning_method="online", total_samples=train.shape[0])
         seconds = 0.0
@@ -71,8 +71,8 @@ def main(folder, topics, passes):
             if done in looks:
                 found = look(f"online, α {alpha or '1/K'}, η {eta or '1/K'}", done, seconds, model)
                 by_priors[alpha, eta] = min(found, by_priors.get((alpha, eta), np.inf))
-    # In batches of everything a pass counts for less: with the priors that did best and with its own.
-    for alpha, eta in dict.fromkeys([min(by_priors, key=by_priors.get), (None, None)]):
+    # In batches of everything a pass counts for less: with the priors that did best, and with the first.
+    for alpha, eta in dict.fromkeys([min(by_priors, key=by_priors.get), priors[0]]):
         settings = dict(n_components=topics, doc_topic_prior=alpha, topic_word_prior=eta, random_state=1)
         began = time.perf_counter()
         model = LatentDirichletAllocation(**settings, learning_method="batch", max_iter=2 * passes).fit(train)
@@ -81,4 +81,6 @@ def main(folder, topics, passes):
 
 
 if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]) if len(sys.argv) > 3 else 20)
+    folder, topics, *rest = sys.argv[1:]
+    given = [tuple(float(x) for x in pair.split(",")) for pair in rest[1:]]
+    main(pathlib.Path(folder), int(topics), int(rest[0]) if rest else 20, given or PRIORS)

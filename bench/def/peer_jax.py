@@ -64,7 +64,18 @@ def dense(documents, background):
     return jax.jit(step)
 
 
-def sparse(documents, background, groups, scatter):
+def logs_apart(w, inverse):
+    """sum_s ln(1 + W / R) of every word and latent, a logarithm for each draw."""
+    return jnp.log(1 + w[:, :, None] * inverse[..., None]).sum(2)
+
+
+def logs_together(w, inverse):
+    """The same with one logarithm for four draws: a product of four is a number as long as no factor is beyond 1e9."""
+    factors = [1 + w * inverse[:, :, s, None] for s in range(job.DRAWS)]
+    return sum(jnp.log(functools.reduce(jnp.multiply, factors[first : first + 4])) for first in range(0, job.DRAWS, 4))
+
+
+def sparse(documents, background, groups, logs, scatter):
     """The rows of W of the words that occur, padded to the longest document of each group. `scatter` says how their statistics come
     together by term: one by one, or sorted by term."""
     padded = [tuple(map(jnp.asarray, group)) for group in documents.padded(groups)]
@@ -80,8 +91,7 @@ def sparse(documents, background, groups, scatter):
             rates = jnp.einsum("npk,nsk->nps", w, z_own) + b[terms][:, :, None]
             inverse = 1 / rates
             log_rates.append(jnp.einsum("np,nps->n", x, jnp.log(rates)) / job.DRAWS)
-            logs = jnp.log(1 + w[:, :, None] * inverse[..., None])
-            signal.append((x[:, :, None, None] * logs).sum((1, 2)) / job.DRAWS)
+            signal.append(jnp.einsum("np,npk->nk", x, logs(w, inverse)) / job.DRAWS)
             rows.append(jnp.einsum("nps,nsk->npk", x[..., None] * inverse, z_own).reshape(-1, job.LATENTS))
         rows = jnp.concatenate(rows)
         if scatter == "sorted":
@@ -94,8 +104,14 @@ def sparse(documents, background, groups, scatter):
 
 
 def forms(documents, background):
-    made = {"dense": dense(documents, background)}
-    for groups in (8, 32):
-        for scatter in ("sorted", "one by one"):
-            made[f"sparse, {groups} groups, {scatter}"] = sparse(documents, background, groups, scatter)
-    return made
+    def made(groups, logs, scatter):
+        return sparse(documents, background, groups, logs, scatter)
+
+    return {
+        "dense": dense(documents, background),
+        "sparse, 8 groups": made(8, logs_apart, "sorted"),
+        "sparse, 32 groups": made(32, logs_apart, "sorted"),
+        "sparse, 32 groups, four draws a logarithm": made(32, logs_together, "sorted"),
+        "sparse, 64 groups, four draws a logarithm": made(64, logs_together, "sorted"),
+        "sparse, 32 groups, four draws, unsorted": made(32, logs_together, "one by one"),
+    }
