@@ -120,7 +120,7 @@ impl Estimator {
 
     /// Draws λ, its means and z.
     pub(crate) fn draw(&mut self, shape: &Shape, parameters: &[Lanes], draws: usize, rng: &mut Stream) {
-        self.noise.draw(parameters, draws, rng, &mut self.lambda, &mut self.shares);
+        self.noise.draw(shape, parameters, draws, rng, &mut self.lambda, &mut self.shares);
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
             let first = tiles.start;
@@ -361,7 +361,7 @@ impl Estimator {
             let known = [&self.lambda, &self.y, &self.exact].map(|all| &all[tiles.clone()]);
             continuous::combine(known, draws, &mut signal[tiles], &mut d_scale[..scales.len()]);
         }
-        self.noise.pullback(parameters, &self.signal, draws, &mut self.gradient);
+        self.noise.pullback(shape, parameters, [&self.lambda, &self.signal], draws, &mut self.gradient);
         self.mean_of(&value, draws)
     }
 

@@ -44,10 +44,11 @@ fn case_of(layers: &[(Family, usize)], method: Method, belief: Belief, is_tight:
     let n = shape.lambda_len();
     if let Method::Flow(flow, inverse) = method {
         // r sees z: all rows of its base but the first are random.
-        let first = FlowPair::new(n * LANES, flow, inverse).theta_len();
-        for (i, lanes) in parameters[first + n..first + 6 * n].iter_mut().enumerate() {
+        let tiles = shape.tiles_len();
+        let first = FlowPair::new(tiles * LANES, flow, inverse).theta_len() + n - tiles;
+        for (i, lanes) in parameters[first + tiles..first + 6 * tiles].iter_mut().enumerate() {
             for (lane, x) in lanes.0.iter_mut().enumerate() {
-                *x += 0.4 * (1.0 + 3.0 * i as f32 + 7.0 * lane as f32).sin() * shape.lambda_mask()[i % n].0[lane];
+                *x += 0.4 * (1.0 + 3.0 * i as f32 + 7.0 * lane as f32).sin() * shape.mask()[i % tiles].0[lane];
             }
         }
     }
@@ -167,23 +168,28 @@ impl Case {
 
     /// λ at a noise.
     fn lambda(&self, parameters: &[Lanes], eps: &[f32]) -> Vec<Lambda> {
-        let (n, len) = (self.shape.tiles_len(), self.shape.lambda_len());
-        self.read(|tile, lane| {
-            let row = |r: usize| f64::from(parameters[len + r * n + tile].0[lane]);
-            let noise = eps.iter().enumerate().filter(|_| tile < n).map(|(r, e)| f64::from(*e) * row(r));
-            f64::from(parameters[tile].0[lane]) + noise.sum::<f64>()
-        })
+        let mu = self.read(|tile, lane| f64::from(parameters[tile].0[lane]));
+        let noise =
+            |i: usize| eps.iter().enumerate().map(|(r, e)| f64::from(*e) * self.row(parameters, i, r)).sum::<f64>();
+        mu.into_iter().enumerate().map(|(i, (l, s))| (l + noise(i), s)).collect()
+    }
+
+    /// A latent's number in a row of U, which is measured in its scale.
+    fn row(&self, parameters: &[Lanes], i: usize, r: usize) -> f64 {
+        let (n, len, place) = (self.shape.tiles_len(), self.shape.lambda_len(), self.places()[i]);
+        let scale = place.scale.map_or(1.0, |scale| f64::from(parameters[scale].0[place.lane]).exp());
+        scale * f64::from(parameters[len + r * n + place.tile].0[place.lane])
     }
 
     /// ln r(ε | z) − ln q(ε), with r at these parameters, by its definition.
     fn log_ratio(&self, parameters: &[Lanes], eps: &[f32], z: &[f64]) -> f64 {
-        let (rank, n, len) = (eps.len(), self.shape.tiles_len(), self.shape.lambda_len());
+        let rank = eps.len();
         if rank == 0 {
             return 0.0;
         }
         let mu = self.lambda(parameters, &vec![0.0; rank]);
         let places = self.places();
-        let u = |i: usize, r: usize| f64::from(parameters[len + r * n + places[i].tile].0[places[i].lane]);
+        let u = |i: usize, r: usize| self.row(parameters, i, r);
         // Of ln q(z | μ + U ε) + ln N(ε) at ε = 0: the gradient, and minus the curvature with its mean over z.
         let (mut g, mut p) = (vec![0.0; rank], vec![0.0; rank * rank]);
         for i in 0..mu.len() {

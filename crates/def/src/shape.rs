@@ -199,6 +199,11 @@ impl Shape {
         self.scales[self.layers.len()]
     }
 
+    /// The vectors of continuous latents, each with that of its scales.
+    pub(crate) fn scaled(&self) -> impl Iterator<Item = (usize, usize)> {
+        (0..self.layers.len()).flat_map(|l| self.tiles(l).zip(self.scales(l)))
+    }
+
     /// Whether some latents are continuous.
     pub(crate) fn is_continuous(&self) -> bool {
         self.layers.iter().any(|layer| layer.family.is_continuous())

@@ -1,4 +1,7 @@
 //! The paper's model of a document: λ by a planar flow, and r by an inverse planar flow on λ whose base sees each latent.
+//!
+//! Continuous latents have scales, which stay where they are. From where a flow x starts, at μ, it goes in units of these:
+//! λ = μ + e^s (x − μ), and r is on x. A document's parameters are μ, s, the rest of the flow's, and r's.
 
 use crate::shape::{Family, Shape};
 use hyperprior::many::{Cotangents, FlowPair, Work, count_features};
@@ -26,22 +29,27 @@ pub(crate) struct Flow {
     from: Vec<Tile>,
     to: Vec<Tile>,
     moved: Vec<Tile>,
+    /// The flow's parameters in one piece, and the gradient along them, where scales are between.
+    theta: Vec<Lanes>,
+    d_theta: Vec<Lanes>,
 }
 
 impl Flow {
     pub(super) fn pair(lengths: (usize, usize), shape: &Shape) -> FlowPair {
-        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away. Scales of continuous
-        // latents go through the flows like locations.
-        FlowPair::new(shape.lambda_len() * LANES, lengths.0, lengths.1)
+        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away.
+        FlowPair::new(shape.tiles_len() * LANES, lengths.0, lengths.1)
     }
 
     pub(super) fn new(lengths: (usize, usize), shape: &Shape) -> Self {
         let pair = Self::pair(lengths, shape);
-        let tiles = |count: usize| vec![Tile::default(); count * shape.lambda_len()];
+        let tiles = |count: usize| vec![Tile::default(); count * shape.tiles_len()];
+        let theta = || vec![Lanes::default(); if shape.is_continuous() { pair.theta_len() } else { 0 }];
         Self {
+            theta: theta(),
+            d_theta: theta(),
             work: pair.work(),
             pair,
-            mask: shape.lambda_mask(),
+            mask: shape.mask(),
             eps: tiles(1),
             log_q: [0.0; DRAWS],
             features: tiles(2),
@@ -54,15 +62,16 @@ impl Flow {
     /// The rows after the means: λ narrow, r as narrow about where λ is, and layers that bend nearly nothing.
     pub(super) fn start(lengths: (usize, usize), shape: &Shape, rng: &mut Stream, out: &mut [Lanes]) {
         let pair = Self::pair(lengths, shape);
-        let (n, mask) = (shape.lambda_len(), shape.lambda_mask());
-        let (theta, phi) = out.split_at_mut(pair.theta_len());
-        let (base, layers) = theta.split_at_mut(2 * n);
+        let (n, mask) = (shape.tiles_len(), shape.mask());
+        let (means, rest) = out.split_at_mut(shape.lambda_len());
+        let (theta, phi) = rest.split_at_mut(pair.theta_len() - n);
+        let (log_scales, layers) = theta.split_at_mut(n);
         let (r_base, r_layers) = phi.split_at_mut(phi_base_len(n));
         for j in 0..n {
             for lane in 0..LANES {
                 let at = SCALE.ln() * mask[j].0[lane];
-                base[n + j].0[lane] = at;
-                r_base[j].0[lane] = base[j].0[lane];
+                log_scales[j].0[lane] = at;
+                r_base[j].0[lane] = means[j].0[lane];
                 r_base[LOG_SCALES * n + j].0[lane] = at;
             }
         }
@@ -80,7 +89,14 @@ impl Flow {
         }
     }
 
-    pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+    pub(super) fn draw(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        draws: usize,
+        rng: &mut Stream,
+        lambda: &mut [Tile],
+    ) {
         for (tile, mask) in self.eps.iter_mut().zip(&self.mask) {
             *tile = Tile::default();
             for eps in &mut tile.0[..draws] {
@@ -91,8 +107,28 @@ impl Flow {
                 }
             }
         }
-        self.log_q = self.pair.transform(&parameters[..self.pair.theta_len()], &self.eps, &mut self.work);
-        lambda.copy_from_slice(self.work.lambda());
+        let (n, len) = (shape.tiles_len(), shape.lambda_len());
+        if shape.is_continuous() {
+            self.theta[..n].copy_from_slice(&parameters[..n]);
+            self.theta[n..].copy_from_slice(&parameters[len..][..self.pair.theta_len() - n]);
+        }
+        let theta = if shape.is_continuous() { &self.theta } else { &parameters[..self.pair.theta_len()] };
+        self.log_q = self.pair.transform(theta, &self.eps, &mut self.work);
+        lambda[..n].copy_from_slice(self.work.lambda());
+        for (j, scale) in shape.scaled() {
+            for lane in 0..LANES {
+                let (mu, log_scale) = (parameters[j].0[lane], parameters[scale].0[lane]);
+                for q in 0..draws {
+                    lambda[scale].0[q][lane] = log_scale;
+                    lambda[j].0[q][lane] = log_scale.exp().mul_add(lambda[j].0[q][lane] - mu, mu);
+                }
+            }
+        }
+    }
+
+    /// r's parameters.
+    fn phi<'a>(&self, shape: &Shape, parameters: &'a [Lanes]) -> &'a [Lanes] {
+        &parameters[self.pair.theta_len() + shape.lambda_len() - shape.tiles_len()..]
     }
 
     pub(super) fn recursive(
@@ -104,12 +140,12 @@ impl Flow {
         signal: &mut [Tile],
         value: &mut [f32; DRAWS],
     ) {
-        let phi = &parameters[self.pair.theta_len()..];
-        let len = shape.lambda_len();
-        if shape.is_continuous() {
-            self.see(shape, z);
-        } else {
-            count_features(z, &mut self.features);
+        let phi = self.phi(shape, parameters);
+        let n = shape.tiles_len();
+        count_features(z, &mut self.features);
+        for (j, _) in shape.scaled() {
+            self.features[j].0 = z[j].0.map(|y| y.map(|y| features(y)[0]));
+            self.features[n + j].0 = z[j].0.map(|y| y.map(|y| features(y)[1]));
         }
         let log_r = self.pair.log_r(phi, &self.features, &mut self.work);
         for q in 0..draws {
@@ -118,7 +154,7 @@ impl Flow {
         for up in [false, true] {
             for (l, layer) in shape.layers().iter().enumerate() {
                 if layer.family.is_continuous() {
-                    shape.tiles(l).chain(shape.scales(l)).for_each(|j| self.moved[j] = Tile::default());
+                    self.moved[shape.tiles(l)].fill(Tile::default());
                     continue;
                 }
                 let is_binary = layer.family == Family::Bernoulli;
@@ -135,33 +171,21 @@ impl Flow {
             count_features(&self.moved, if up { &mut self.to } else { &mut self.from });
         }
         self.pair.log_r_changes(phi, (&self.from, &self.to), &self.work, signal);
-        for l in (0..shape.layers().len()).filter(|l| shape.layers()[*l].family.is_continuous()) {
-            for (j, scale) in shape.tiles(l).zip(shape.scales(l)) {
-                for at in [j, scale] {
-                    let base = std::array::from_fn(|row| &phi[row * len + at]);
-                    slopes(base, &self.work.lambda()[at], &z[j], draws, &mut signal[j]);
-                }
-            }
-        }
-    }
-
-    /// What r sees of z where some latents are continuous: of those y/2 and ln(1 + y²)/2, for their location and their scale.
-    fn see(&mut self, shape: &Shape, z: &[Tile]) {
-        let len = shape.lambda_len();
-        self.moved[..z.len()].copy_from_slice(z);
-        count_features(&self.moved, &mut self.features);
-        for l in (0..shape.layers().len()).filter(|l| shape.layers()[*l].family.is_continuous()) {
-            for (j, scale) in shape.tiles(l).zip(shape.scales(l)) {
-                for at in [j, scale] {
-                    self.features[at].0 = z[j].0.map(|y| y.map(|y| 0.5 * y));
-                    self.features[len + at].0 = z[j].0.map(|y| y.map(|y| 0.5 * (y * y).ln_1p()));
-                }
-            }
+        for (j, _) in shape.scaled() {
+            let base = std::array::from_fn(|row| &phi[row * n + j]);
+            slopes(base, &self.work.lambda()[j], &z[j], draws, &mut signal[j]);
         }
     }
 
     /// The gradient of the bound's mean over the draws, `d_lambda` being its derivative along λ besides log q and log r.
-    pub(super) fn pullback(&mut self, parameters: &[Lanes], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+    pub(super) fn pullback(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        [lambda, d_lambda]: [&[Tile]; 2],
+        draws: usize,
+        gradient: &mut [Lanes],
+    ) {
         let share = 1.0 / draws as f32;
         let (mut log_q, mut log_r) = ([0.0; DRAWS], [0.0; DRAWS]);
         log_q[..draws].fill(-share);
@@ -172,19 +196,48 @@ impl Flow {
                 to.0[q] = from.0[q].map(|d| d * share);
             }
         }
+        let (n, len, theta_len) = (shape.tiles_len(), shape.lambda_len(), self.pair.theta_len());
+        // From λ to x, and along s.
+        let mut straight = Vec::new();
+        for (j, scale) in shape.scaled() {
+            let mut d_mu = Lanes::default();
+            for lane in 0..LANES {
+                let (mu, unit) = (parameters[j].0[lane], parameters[scale].0[lane].exp());
+                for q in 0..draws {
+                    let d = &mut self.moved[j].0[q][lane];
+                    gradient[scale].0[lane] += share * d_lambda[scale].0[q][lane] + *d * (lambda[j].0[q][lane] - mu);
+                    d_mu.0[lane] += *d * (1.0 - unit);
+                    *d *= unit;
+                }
+            }
+            straight.push((j, d_mu));
+        }
         let cotangents = Cotangents { lambda: &self.moved, log_q: &log_q, log_r: &log_r };
-        let (theta, phi) = parameters.split_at(self.pair.theta_len());
-        let (d_theta, d_phi) = gradient.split_at_mut(self.pair.theta_len());
+        let phi = self.phi(shape, parameters);
+        let (d_all, d_phi) = gradient.split_at_mut(theta_len + len - n);
+        let theta = if shape.is_continuous() { &self.theta } else { &parameters[..theta_len] };
+        let d_theta = if shape.is_continuous() { self.d_theta.as_mut_slice() } else { &mut *d_all };
         let known = (self.eps.as_slice(), self.features.as_slice());
         self.pair.pullback((theta, phi), known, cotangents, &mut self.work, Into::Replace, (d_theta, d_phi));
-        let n = self.mask.len();
         for (j, mask) in self.mask.iter().enumerate() {
             for lane in 0..LANES {
                 d_theta[n + j].0[lane] *= mask.0[lane];
                 d_phi[LOG_SCALES * n + j].0[lane] *= mask.0[lane];
             }
         }
+        if shape.is_continuous() {
+            d_all[..n].copy_from_slice(&self.d_theta[..n]);
+            d_all[len..].copy_from_slice(&self.d_theta[n..]);
+        }
+        for (j, d_mu) in straight {
+            d_all[j].0.iter_mut().zip(d_mu.0).for_each(|(to, d)| *to += d);
+        }
     }
+}
+
+/// What r sees of a continuous latent.
+fn features(y: f32) -> [f32; 2] {
+    [0.5 * y, 0.5 * (y * y).ln_1p()]
 }
 
 /// Adds the derivative of log r along y of sixteen continuous latents: r's base at λ₀ is N(a + b·t, e^(2 (e + f·t))) with t as
@@ -193,7 +246,7 @@ fn slopes([a, b1, b2, e, f1, f2]: [&Lanes; 6], lambda: &Tile, y: &Tile, draws: u
     for q in 0..draws {
         for lane in 0..LANES {
             let y = y.0[q][lane];
-            let (t1, t2) = (0.5 * y, 0.5 * (y * y).ln_1p());
+            let [t1, t2] = features(y);
             let (d_1, d_2) = (0.5, y / (1.0 + y * y));
             let log_scale = e.0[lane] + f1.0[lane] * t1 + f2.0[lane] * t2;
             let inverse = (-log_scale).exp();

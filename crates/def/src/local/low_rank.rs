@@ -1,4 +1,5 @@
-//! A Gaussian of low rank: λ = μ + U ε with few noises ε. Scales of continuous latents stay at μ.
+//! A Gaussian of low rank: λ = μ + U ε with few noises ε. Continuous latents have scales, which stay where they are, and are what the
+//! rows of U are measured in: a step that is small for a latent of which little is known would be large for others.
 //!
 //! r guesses the noise: ε given z is nearly Gaussian, with the mode and the curvature that follow from μ and U by one Newton step at
 //! ε = 0. It has no parameters of its own and is held fixed while μ and U climb.
@@ -33,6 +34,8 @@ pub(crate) struct LowRank {
     mask: Vec<Lanes>,
     /// Of counts that have a scale.
     counts: Option<Box<Counts>>,
+    /// U itself, where some latents are continuous.
+    rows: Vec<Lanes>,
 }
 
 impl LowRank {
@@ -51,6 +54,7 @@ impl LowRank {
             root: vec![0.0; rank * rank],
             mask: shape.mask(),
             counts: None,
+            rows: vec![Lanes::default(); if shape.is_continuous() { rank * n } else { 0 }],
         }
     }
 
@@ -60,15 +64,29 @@ impl LowRank {
     }
 
     /// Draws the noise and λ.
-    pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, rng: &mut Stream, lambda: &mut [Tile]) {
+    pub(super) fn draw(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        draws: usize,
+        rng: &mut Stream,
+        lambda: &mut [Tile],
+    ) {
         // In pairs of opposite noise.
         for eps in &mut self.eps {
             for q in 0..draws {
                 eps[q] = if q % 2 == 0 { StandardNormal.sample(rng) } else { -eps[q - 1] };
             }
         }
-        let (locations, scales) = lambda.split_at_mut(self.centre.len());
-        let (own, rows) = parameters.split_at(locations.len() + scales.len());
+        let (own, rows) = parameters.split_at(shape.lambda_len());
+        let (locations, scales) = lambda.split_at_mut(shape.tiles_len());
+        if shape.is_continuous() {
+            self.rows.copy_from_slice(rows);
+            for (row, scale) in scaled_rows(shape, self.eps.len()) {
+                self.rows[row].0.iter_mut().zip(own[scale].0).for_each(|(u, log_scale)| *u *= log_scale.exp());
+            }
+        }
+        let rows = if shape.is_continuous() { &self.rows } else { rows };
         transform(own, rows, &self.eps, draws, locations);
         for (lambda, log_scale) in scales.iter_mut().zip(&own[locations.len()..]) {
             lambda.0[..draws].fill(log_scale.0);
@@ -142,7 +160,7 @@ impl LowRank {
             }
         }
         // P = I + Uᵀ diag(bend) U.
-        let rows = &parameters[shape.lambda_len()..];
+        let rows = if shape.is_continuous() { &self.rows } else { &parameters[n..] };
         let mut precision = vec![0.0; rank * rank];
         for r in 0..rank {
             for t in 0..=r {
@@ -191,10 +209,29 @@ impl LowRank {
     }
 
     /// Adds the derivatives along μ and U to `gradient`, given those along λ, averaged over the draws.
-    pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
-        let (d_mu, d_rows) = gradient.split_at_mut(d_lambda.len());
-        pullback(&self.eps, self.centre.len(), d_lambda, draws, d_mu, d_rows);
+    pub(super) fn pullback(
+        &self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        d_lambda: &[Tile],
+        draws: usize,
+        gradient: &mut [Lanes],
+    ) {
+        let (d_mu, d_rows) = gradient.split_at_mut(shape.lambda_len());
+        pullback(&self.eps, shape.tiles_len(), d_lambda, draws, d_mu, d_rows);
+        for (row, scale) in scaled_rows(shape, self.eps.len()) {
+            for lane in 0..LANES {
+                let d_row = &mut d_rows[row].0[lane];
+                d_mu[scale].0[lane] += *d_row * self.rows[row].0[lane];
+                *d_row *= parameters[scale].0[lane].exp();
+            }
+        }
     }
+}
+
+/// The vectors of U that are measured in scales, and where these are in λ.
+fn scaled_rows(shape: &Shape, rank: usize) -> impl Iterator<Item = (usize, usize)> {
+    shape.scaled().flat_map(move |(tile, scale)| (0..rank).map(move |r| (r * shape.tiles_len() + tile, scale)))
 }
 
 #[inline(always)]

@@ -128,7 +128,7 @@ impl Method {
         match self {
             Self::Flow(flow, inverse) => {
                 let pair = Flow::pair((flow, inverse), shape);
-                pair.theta_len() + pair.phi_len()
+                pair.theta_len() + pair.phi_len() + shape.lambda_len() - shape.tiles_len()
             }
             _ => match self.points() {
                 Some(points) => points * shape.lambda_len() + 1,
@@ -261,6 +261,7 @@ impl Noise {
     /// Draws λ, and says how much each draw counts.
     pub(crate) fn draw(
         &mut self,
+        shape: &Shape,
         parameters: &[Lanes],
         draws: usize,
         rng: &mut Stream,
@@ -274,9 +275,9 @@ impl Noise {
                     lambda.0[..draws].fill(mu.0);
                 }
             }
-            Self::LowRank(noise) => noise.draw(parameters, draws, rng, lambda),
+            Self::LowRank(noise) => noise.draw(shape, parameters, draws, rng, lambda),
             Self::Mixture(noise) => noise.draw(parameters, draws, lambda, shares),
-            Self::Flow(noise) => noise.draw(parameters, draws, rng, lambda),
+            Self::Flow(noise) => noise.draw(shape, parameters, draws, rng, lambda),
         }
     }
 
@@ -323,8 +324,15 @@ impl Noise {
         }
     }
 
-    /// The derivatives along the parameters, given those along λ, averaged over the draws.
-    pub(crate) fn pullback(&mut self, parameters: &[Lanes], d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
+    /// The derivatives along the parameters, given λ and those along it, averaged over the draws.
+    pub(crate) fn pullback(
+        &mut self,
+        shape: &Shape,
+        parameters: &[Lanes],
+        [lambda, d_lambda]: [&[Tile]; 2],
+        draws: usize,
+        gradient: &mut [Lanes],
+    ) {
         gradient.fill(Lanes::default());
         match self {
             Self::Point => {
@@ -335,9 +343,9 @@ impl Noise {
                     }
                 }
             }
-            Self::LowRank(noise) => noise.pullback(d_lambda, draws, gradient),
+            Self::LowRank(noise) => noise.pullback(shape, parameters, d_lambda, draws, gradient),
             Self::Mixture(noise) => noise.pullback(d_lambda, draws, gradient),
-            Self::Flow(noise) => noise.pullback(parameters, d_lambda, draws, gradient),
+            Self::Flow(noise) => noise.pullback(shape, parameters, [lambda, d_lambda], draws, gradient),
         }
     }
 }
