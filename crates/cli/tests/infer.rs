@@ -198,6 +198,7 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
 fn every_run_has_a_model() {
     let choices = [
         "--layers 3,bernoulli:2",
+        "--layers gamma:3,gaussian:2,gamma:2 --gamma-shape 0.7",
         "--layers 3 --method flow:1,2",
         "--layers 3 --weights point --method mean-field",
         "--layers 3 --family bernoulli --weights log-normal",

@@ -150,6 +150,9 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
 fn every_choice_is_taken() {
     for choice in [
         "--family bernoulli",
+        "--family gamma",
+        "--family gamma --gamma-shape 1.5 --method mixture:2",
+        "--family gamma --method flow:1,2",
         "--method mean-field",
         "--method low-rank:2",
         "--weights log-normal",
@@ -174,17 +177,18 @@ fn layers_have_families_of_their_own() {
     let folder = Folder::new("topics-families");
     let out = folder.path("run");
     let line = format!(
-        "topics bible --family bernoulli --layers 5,poisson:3,2 --epochs 2 --heldout 0.02 --out {}",
+        "topics bible --family bernoulli --layers 5,poisson:3,2,gaussian:2,gamma:2 --epochs 2 --heldout 0.02 --out {}",
         out.display()
     );
     let found = json(&line);
-    assert_eq!(found["families"], json!(["bernoulli", "poisson", "bernoulli"]));
-    assert_eq!((&found["family"], &found["layers"]), (&json!("bernoulli"), &json!([5, 3, 2])));
+    let told = ["bernoulli", "poisson", "bernoulli", "gaussian", "gamma"];
+    assert_eq!(found["families"], json!(told));
+    assert_eq!((&found["family"], &found["layers"]), (&json!("bernoulli"), &json!([5, 3, 2, 2, 2])));
     let config = std::fs::read_to_string(out.join("config.toml")).expect("a configuration");
     let families: Vec<&str> = config.lines().filter(|line| line.starts_with("family")).collect();
-    assert_eq!(families, ["family = \"bernoulli\"", "family = \"poisson\"", "family = \"bernoulli\""]);
+    assert_eq!(families, told.map(|family| format!("family = \"{family}\"")));
     let said = printed(&format!("{line} --quiet"));
-    assert!(said.contains("layers      5 bernoulli, 3 poisson, 2 bernoulli\n"), "{said}");
+    assert!(said.contains("layers      5 bernoulli, 3 poisson, 2 bernoulli, 2 gaussian, 2 gamma\n"), "{said}");
 }
 
 /// Each format of the same few documents.
@@ -233,12 +237,14 @@ fn what_is_wrong_is_said() {
         ("topics bible --layers 50,x".to_owned(), 64, "`x` is no width"),
         ("topics bible --layers 50,cauchy:5".to_owned(), 64, "`cauchy` is no family of latents: use "),
         ("topics bible --layers 0".to_owned(), 64, "a layer has from 1 to 4096 latents"),
+        ("topics bible --method flows".to_owned(), 64, "low-rank:R with R from 1 to 16, or flow:L,M"),
+        ("topics bible --family cauchy".to_owned(), 64, "use poisson, bernoulli, gamma or gaussian"),
         (
-            "topics bible --method flows".to_owned(),
+            "topics bible --layers gaussian:5".to_owned(),
             64,
-            "use mean-field, hvm, low-rank:R with R from 1 to 16, or flow:L,M",
+            "make it poisson, bernoulli or gamma, and put gaussian layers",
         ),
-        ("topics bible --family gamma".to_owned(), 64, "use poisson or bernoulli"),
+        ("topics bible --family gamma --gamma-shape 0".to_owned(), 64, "--gamma-shape = 0 is not possible"),
         ("topics bible --weights normal".to_owned(), 64, "use gamma, log-normal or point"),
         ("topics bible --draws 3".to_owned(), 64, "setting --draws = 3 is not possible: use 1, 2, 4 or 8 draws"),
         ("topics bible --batch 0".to_owned(), 64, "a minibatch has at least one document"),

@@ -201,7 +201,8 @@ impl Shape {
 
     /// The vectors of continuous latents, each with that of its scales.
     pub(crate) fn scaled(&self) -> impl Iterator<Item = (usize, usize)> {
-        (0..self.layers.len()).flat_map(|l| self.tiles(l).zip(self.scales(l)))
+        let continuous = (0..self.layers.len()).filter(|l| self.layers[*l].family.is_continuous());
+        continuous.flat_map(|l| self.tiles(l).zip(self.scales(l)))
     }
 
     /// Whether some latents are continuous.

@@ -42,7 +42,8 @@ fn trained<'a>(corpus: &'a Corpus, layers: &[(Family, usize)], method: Method) -
 fn a_model_is_read_as_it_was_written() {
     let corpus = made(80);
     for method in [Method::Hvm, Method::MeanField] {
-        let (training, file) = trained(&corpus, &[(Family::Poisson, 6), (Family::Bernoulli, 2)], method);
+        let layers = [(Family::Gamma, 6), (Family::Bernoulli, 2), (Family::Gaussian, 2)];
+        let (training, file) = trained(&corpus, &layers, method);
         let read = Trained::load(file.as_slice()).unwrap();
         assert_eq!((read.epoch(), read.settings(), read.vocabulary()), (30, training.settings(), corpus.vocabulary()));
         let settings = FitSettings::default();

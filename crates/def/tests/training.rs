@@ -34,7 +34,7 @@ fn topics_that_are_there_are_found() {
     let corpus = made(300);
     let (train, test) = corpus.split(0.2, 1).unwrap();
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
-    for family in [Family::Poisson, Family::Bernoulli] {
+    for family in [Family::Poisson, Family::Bernoulli, Family::Gamma] {
         for weights in [Belief::Gamma, Belief::LogNormal, Belief::Point] {
             let settings = Settings { weights, ..settings(family, Method::Hvm) };
             let mut training = Training::new(&train, &settings).unwrap();
@@ -90,6 +90,27 @@ fn a_network_tells_the_topics_of_documents() {
     }
 }
 
+/// Gaussian latents above each kind, and a document's latents by every method.
+#[test]
+fn continuous_layers_find_them_too() {
+    let corpus = made(300);
+    let (train, test) = corpus.split(0.2, 1).unwrap();
+    let (train, test) = (corpus.subset(&train), corpus.subset(&test));
+    let methods = [Method::MeanField, Method::LowRank(2), Method::Mixture(2), Method::Flow(1, 2)];
+    for (lowest, method) in [Family::Gamma, Family::Poisson, Family::Bernoulli, Family::Gamma].into_iter().zip(methods)
+    {
+        let layer = |family, width| Layer { family, width };
+        let layers = vec![layer(lowest, 8), layer(Family::Gaussian, 3), layer(Family::Gamma, 2)];
+        let settings = Settings { layers, ..settings(lowest, method) };
+        let mut training = Training::new(&train, &settings).unwrap();
+        (0..settings.epochs).for_each(|_| {
+            training.run_epoch();
+        });
+        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Hide::Types).unwrap();
+        assert!(found.perplexity < 28.0 && found.elbo_per_word < 0.0, "{lowest} {method}: {found:?}");
+    }
+}
+
 #[test]
 fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
     let corpus = made(100);
@@ -111,7 +132,8 @@ fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
 #[test]
 fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
     let corpus = made(60);
-    let settings = Settings { weights: Belief::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
+    let mut settings = Settings { weights: Belief::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
+    settings.layers.push(Layer { family: Family::Gamma, width: 2 });
     let mut whole = Training::new(&corpus, &settings).unwrap();
     let mut saved = Vec::new();
     for epoch in 0..settings.epochs {
@@ -158,6 +180,8 @@ fn settings_without_a_meaning_are_refused() {
         (Settings { local_size: f32::NAN, ..base() }, "local_size"),
         (Settings { background: 1.5, ..base() }, "background"),
         (Settings { activity: 1e9, ..base() }, "activity"),
+        (Settings { gamma_shape: -1.0, ..base() }, "gamma_shape"),
+        (Settings { layers: vec![Layer { family: Family::Gaussian, width: 5 }], ..base() }, "layers"),
     ] {
         let said = refused(settings);
         assert!(said.contains(&format!("`{field}`")), "{said}");

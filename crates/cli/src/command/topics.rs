@@ -15,7 +15,7 @@ use std::str::FromStr;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "\
-Each document has latent counts (or switches); each latent is a topic, which adds words of its own. Layers above say which
+Each document has latents, counts or switches or amounts; each is a topic, which adds words of its own. Layers above say which
 topics go together. Some documents are set aside, to see how well the words that are hidden in them are foretold.
 
 Examples:
@@ -25,6 +25,7 @@ Examples:
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run
   hyperprior topics bible --layers 50,bernoulli:10      counts of topics below, switches above
   hyperprior topics abstracts.txt --amortize            a network learns to tell a document's topics from its words
+  hyperprior topics bible --layers gamma:50,gaussian:10 amounts of topics below, numbers of either sign above
   hyperprior topics docword.kos.txt --vocab vocab.kos.txt --method mean-field --weights point
   hyperprior topics bible --json --quiet > summary.json
   hyperprior topics infer run letters.txt               the topics of a run in documents that it never saw"
@@ -34,14 +35,18 @@ pub struct Topics {
     other: Option<Other>,
     #[command(flatten)]
     input: Input,
-    /// The law of the latents of layers that name no other: poisson (how often) or bernoulli (whether at all)
+    /// The law of the latents of layers that name no other: poisson (how often), bernoulli (whether at all), gamma (how much), or
+    /// gaussian (how much, of either sign; not in the layer next to the words)
     #[arg(long, default_value_t, value_name = "FAMILY", value_parser = chosen::<Family>)]
     family: Family,
     /// How many latents each layer has, separated by commas, the layer next to the words first; a layer may name a family of its
     /// own, as in 100,bernoulli:30
     #[arg(long, default_value_t = Layers::one(50), value_name = "LAYERS")]
     layers: Layers,
-    /// The approximation of a document's latents: mean-field, hvm, mixture:J with J points, low-rank:R with a Gaussian of rank
+    /// The shape of the latents of gamma layers: the smaller, the more of them are near 0
+    #[arg(long, default_value_t = Settings::default().gamma_shape, value_name = "SHAPE")]
+    gamma_shape: f32,
+    /// The approximation of a document's latents: mean-field, hvm, tight, mixture:J with J points, low-rank:R with a Gaussian of rank
     /// R, or flow:L,M with planar flows
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
@@ -125,6 +130,7 @@ impl Topics {
             read: (!self.input.is_built_in()).then(|| self.input.settings()),
             train: Settings {
                 layers: self.layers.of(self.family),
+                gamma_shape: self.gamma_shape,
                 method: self.method,
                 amortize: self.amortize,
                 weights: self.weights,

@@ -61,8 +61,8 @@ fn log_uniform(rng: &mut Stream, low: f32, high: f32) -> f32 {
 fn latent(family: Family, rng: &mut Stream) -> f32 {
     match family {
         Family::Bernoulli => f32::from(rng.random_bool(0.4)),
-        Family::Poisson if rng.random_bool(0.4) => 0.0,
-        Family::Poisson => rng.random_range(0..8) as f32,
+        _ if rng.random_bool(0.4) => 0.0,
+        _ => rng.random_range(0..8) as f32,
     }
 }
 
@@ -107,7 +107,7 @@ fn log_words(x: &[f64], weights: &[Vec<f64>], background: &[f64], z: &[f64]) -> 
 fn expected(family: Family, mean: f64, a: f64) -> f64 {
     match family {
         Family::Bernoulli => mean * sigmoid(a).ln() + (1.0 - mean) * sigmoid(-a).ln(),
-        Family::Poisson => (0..VALUES).map(|z| log_poisson(z, mean).exp() * log_poisson(z, rate(a))).sum(),
+        _ => (0..VALUES).map(|z| log_poisson(z, mean).exp() * log_poisson(z, rate(a))).sum(),
     }
 }
 
@@ -123,7 +123,7 @@ fn log_poisson(z: usize, rate: f64) -> f64 {
 fn entropy(family: Family, mean: f64) -> f64 {
     match family {
         Family::Bernoulli => mean * mean.ln() + (1.0 - mean) * (1.0 - mean).ln(),
-        Family::Poisson => (0..VALUES).map(|z| log_poisson(z, mean).exp() * log_poisson(z, mean)).sum(),
+        _ => (0..VALUES).map(|z| log_poisson(z, mean).exp() * log_poisson(z, mean)).sum(),
     }
 }
 
@@ -131,7 +131,7 @@ fn entropy(family: Family, mean: f64) -> f64 {
 fn size(family: Family, mean: f64, a: f64) -> f64 {
     match family {
         Family::Bernoulli => (mean * a).abs() + softplus(a),
-        Family::Poisson => (mean * rate(a).ln()).abs() + rate(a),
+        _ => (mean * rate(a).ln()).abs() + rate(a),
     }
 }
 
@@ -231,7 +231,7 @@ proptest! {
         let (lambda, exact) = tiles(&matrix(draws, width, || rng.random_range(-12.0..12.0)), 0.0);
         let mut found = [vec![Tile::default(); lambda.len()], vec![Tile::default(); lambda.len()]];
         let [mean, slope] = &mut found;
-        between::means(family, &lambda, draws, mean, slope);
+        between::means(family == Family::Bernoulli, &lambda, draws, mean, slope);
         for q in 0..draws {
             for k in 0..width {
                 let l = exact[q][k];
@@ -239,7 +239,7 @@ proptest! {
                 let p = sigmoid(l);
                 let (m, d) = match family {
                     Family::Poisson => (rate(l), p),
-                    Family::Bernoulli => (p, p * (1.0 - p)),
+                    _ => (p, p * (1.0 - p)),
                 };
                 near("a mean", mean, m, m)?;
                 near("its derivative", slope, d, p)?;
@@ -258,13 +258,13 @@ proptest! {
         let (lanes, weights) = rows(&matrix(parents_len, width, || spread * rng.random_range(-1.0..1.0)), 0.0);
         let (bias, bias_exact) = rows(&matrix(1, width, || rng.random_range(-3.0..2.0)), 0.0);
         let (mask, _) = rows(&[vec![1.0; width]], 0.0);
-        let link = Link { rows: &lanes, bias: &bias, family, mask: &mask };
+        let link = Link { rows: &lanes, bias: &bias, family, gamma_shape: 1.0, mask: &mask };
         let (z, z_exact) = tiles(&matrix(draws, parents_len.max(1), || latent(above, &mut rng)), 0.0);
         // What lies in lanes without a child must not count.
         let (lambda, lambda_exact) = tiles(&matrix(draws, width, || rng.random_range(-4.0..4.0)), 1.5);
         let n = lambda.len();
         let [mut mean, mut slope, mut a, mut d_a] = [(); 4].map(|()| vec![Tile::default(); n]);
-        between::means(family, &lambda, draws, &mut mean, &mut slope);
+        between::means(family == Family::Bernoulli, &lambda, draws, &mut mean, &mut slope);
         between::activations(&link, &z, parents_len, draws, &mut a);
         let before = 0.25_f32;
         let (mut signal, mut value) = (vec![Tile([[before; LANES]; DRAWS]); n], [before; DRAWS]);
@@ -273,13 +273,13 @@ proptest! {
         let is_binary = above == Family::Bernoulli;
         between::parents(&link, &mean, &a, &z, parents_len, is_binary, draws, &mut of_parents);
         let (mut d_rows, mut d_bias) = (vec![Lanes([before; LANES]); lanes.len()], vec![Lanes([before; LANES]); n]);
-        between::gradient(&z, parents_len, &d_a, draws, &mut d_rows, &mut d_bias);
+        between::gradient(&z, parents_len, &d_a, draws, &[1.0 / draws as f32; DRAWS], &mut d_rows, &mut d_bias);
 
         let activation = |j: usize, z: &[f64]| bias_exact[0][j] + (0..parents_len).map(|k| weights[k][j] * z[k]).sum::<f64>();
         let at = |tiles: &[Tile], q: usize, j: usize| tiles[j / LANES].0[q][j % LANES];
         let means = |q: usize, j: usize| match family {
             Family::Poisson => rate(lambda_exact[q][j]),
-            Family::Bernoulli => sigmoid(lambda_exact[q][j]),
+            _ => sigmoid(lambda_exact[q][j]),
         };
         let before = f64::from(before);
         let mut slopes = vec![vec![0.0; width]; draws];
@@ -293,7 +293,7 @@ proptest! {
                 scale += size(family, m, exact) + size(family, m, l);
                 let (ratio, parts) = match family {
                     Family::Poisson => (rate(exact).ln() - m.ln(), rate(exact).ln().abs() + m.ln().abs()),
-                    Family::Bernoulli => (exact - l, exact.abs() + l.abs()),
+                    _ => (exact - l, exact.abs() + l.abs()),
                 };
                 near("a signal", at(&signal, q, j), before + ratio, before + parts)?;
                 let h = 1e-4;

@@ -160,7 +160,7 @@ impl LowRank {
             }
         }
         // P = I + Uᵀ diag(bend) U.
-        let rows = if shape.is_continuous() { &self.rows } else { &parameters[n..] };
+        let rows = if shape.is_continuous() { &self.rows } else { &parameters[shape.lambda_len()..] };
         let mut precision = vec![0.0; rank * rank];
         for r in 0..rank {
             for t in 0..=r {
