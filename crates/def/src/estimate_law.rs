@@ -174,10 +174,11 @@ impl Case {
         mu.into_iter().enumerate().map(|(i, (l, s))| (l + noise(i), s)).collect()
     }
 
-    /// A latent's number in a row of U, which is measured in its scale.
+    /// A latent's number in a row of U, which is measured in its scale where it is continuous.
     fn row(&self, parameters: &[Lanes], i: usize, r: usize) -> f64 {
         let (n, len, place) = (self.shape.tiles_len(), self.shape.lambda_len(), self.places()[i]);
-        let scale = place.scale.map_or(1.0, |scale| f64::from(parameters[scale].0[place.lane]).exp());
+        let own = place.scale.filter(|_| place.family.is_continuous());
+        let scale = own.map_or(1.0, |scale| f64::from(parameters[scale].0[place.lane]).exp());
         scale * f64::from(parameters[len + r * n + place.tile].0[place.lane])
     }
 
