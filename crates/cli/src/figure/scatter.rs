@@ -1,4 +1,4 @@
-//! Clouds of points side by side, coloured by group: draws of λ, and the draws of z that they give.
+//! Points side by side, coloured by group: draws of λ, and the draws of z that they give; or curves, where they are joined.
 
 use super::axis::Axis;
 use super::layout::{
@@ -48,6 +48,8 @@ pub struct ScatterPanel {
     pub y: Axis,
     /// The draws; one that is not finite, or not positive on a log axis, is left out and counted in the caption.
     pub points: Vec<Point>,
+    /// Whether the points of a colour are joined, one after another.
+    pub is_joined: bool,
 }
 
 /// Panels of points with one legend.
@@ -126,6 +128,9 @@ impl ScatterPanel {
             let centres: Vec<_> =
                 members.filter_map(|point| self.place(point, ends)).map(|(x, y)| (x_at(x), y_at(y))).collect();
             drawn += centres.len();
+            if self.is_joined {
+                centres.windows(2).for_each(|pair| canvas.line(pair[0], pair[1], group.fill()));
+            }
             if !centres.is_empty() {
                 canvas.dots(group.fill(), group.opacity(), radius, &centres);
             }

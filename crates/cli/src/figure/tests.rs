@@ -110,6 +110,19 @@ fn what_is_not_drawn_is_said() {
     assert!(heatmap(vec![0.25; 4], 2, Palette::SequentialSquareRoot).svg().contains("square-root"));
 }
 
+/// Points of a colour are joined in their order, and with no others.
+#[test]
+fn a_curve_joins_the_points_of_its_colour() {
+    let at = |x: f64, group| Point { x, y: x, group };
+    let points = vec![at(1.0, Group::Red), at(2.0, Group::Blue), at(3.0, Group::Red), at(4.0, Group::Red)];
+    let mut figure = scatter(points);
+    let strokes = |figure: &Scatter, colour: &str| figure.svg().matches(&format!("stroke=\"{colour}\"")).count();
+    assert_eq!([strokes(&figure, "#c8252c"), strokes(&figure, "#1763ab")], [0, 0]);
+    figure.panels.iter_mut().for_each(|panel| panel.is_joined = true);
+    assert_eq!([strokes(&figure, "#c8252c"), strokes(&figure, "#1763ab")], [2 * 2, 0]);
+    assert_well_formed(&figure.svg());
+}
+
 /// The first index runs along x, and y grows upwards.
 #[test]
 fn cells_lie_where_the_axes_say() {

@@ -140,6 +140,7 @@ pub fn gaussian_gamma(seed: u64, folder: &Path) -> Result<Vec<PathBuf>, CliError
                 x: Axis::linear("λ₁"),
                 y: Axis::linear("λ₂"),
                 points: points(lambda.column(0), lambda.column(2)),
+                ..ScatterPanel::default()
             },
             ScatterPanel {
                 title: "(b) Π q(zᵢ | λᵢ): Gamma".to_owned(),
@@ -147,6 +148,7 @@ pub fn gaussian_gamma(seed: u64, folder: &Path) -> Result<Vec<PathBuf>, CliError
                 x: Axis { range: Some((1e-3, 100.0)), ..Axis::log("z₁") },
                 y: Axis { range: Some((1e-3, 100.0)), ..Axis::log("z₂") },
                 points: points(z.column(0), z.column(1)),
+                ..ScatterPanel::default()
             },
         ],
     };
