@@ -95,7 +95,7 @@ enum Other {
 }
 
 /// A choice by its name; what is refused is said without the setting's name, which the option has.
-fn chosen<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
+pub fn chosen<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error| match error {
         Error::BadSetting { reason, .. } => reason.to_owned(),
         error => error.to_string(),
@@ -127,7 +127,7 @@ impl Topics {
             corpus: self.input.corpus().to_owned(),
             heldout: self.heldout,
             words: self.words.into(),
-            read: (!self.input.is_built_in()).then(|| self.input.settings()),
+            read: self.input.settings(),
             train: Settings {
                 layers: self.layers.of(self.family),
                 gamma_shape: self.gamma_shape,

@@ -13,6 +13,13 @@ pub struct Input {
     // Required, but for subcommands.
     #[arg(required = true)]
     corpus: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+}
+
+/// How a corpus is read.
+#[derive(Debug, Args)]
+pub struct Reading {
     /// The terms of a file of counts, one on each line
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     vocab: Option<PathBuf>,
@@ -106,8 +113,20 @@ impl Input {
         self.corpus.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// How it is read.
-    pub fn settings(&self) -> ReadSettings {
+    /// How it is read; nothing for the Bible.
+    pub fn settings(&self) -> Option<ReadSettings> {
+        (!is_built_in(self.corpus())).then(|| self.reading.settings())
+    }
+
+    /// Reads it. With what is worth knowing of that.
+    pub fn read(&self) -> Result<(Corpus, Vec<String>), CliError> {
+        self.reading.read(self.corpus())
+    }
+}
+
+impl Reading {
+    /// The settings.
+    fn settings(&self) -> ReadSettings {
         let usual = TextSettings::default();
         ReadSettings {
             format: self.format.map(Format::from),
@@ -125,8 +144,8 @@ impl Input {
         }
     }
 
-    /// Reads it. With what is worth knowing of that.
-    pub fn read(&self) -> Result<(Corpus, Vec<String>), CliError> {
+    /// Reads a corpus. With what is worth knowing of that.
+    pub fn read(&self, corpus: &Path) -> Result<(Corpus, Vec<String>), CliError> {
         let of_text = [
             ("--stop-words", self.stop_words.is_some()),
             ("--min-documents", self.min_documents.is_some()),
@@ -136,7 +155,7 @@ impl Input {
             ("--max-length", self.max_length.is_some()),
         ];
         let of_text = of_text.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
-        if self.is_built_in() {
+        if is_built_in(corpus) {
             let of_file = [
                 ("--vocab", self.vocab.is_some()),
                 ("--names", self.names.is_some()),
@@ -151,23 +170,23 @@ impl Input {
                 None => Ok((corpus::bible(), Vec::new())),
             };
         }
-        let (corpus, notes) = corpus::read(self.corpus(), &self.settings())?;
+        let (read, notes) = corpus::read(corpus, &self.settings())?;
         // A text always tells of its vocabulary.
         if let Some(option) = of_text
             && !notes.iter().any(|note| matches!(note, Note::Vocabulary { .. }))
         {
-            let path = self.corpus().display();
+            let path = corpus.display();
             return Err(CliError::Usage(format!(
                 "{option} is for text, and `{path}` has words that are counted already; leave it out, or give the text"
             )));
         }
-        Ok((corpus, notes.iter().map(|note| format!("{note}{}", remedy(note))).collect()))
+        Ok((read, notes.iter().map(|note| format!("{note}{}", remedy(note))).collect()))
     }
+}
 
-    /// Whether it is the Bible.
-    pub fn is_built_in(&self) -> bool {
-        self.corpus() == Path::new(BIBLE)
-    }
+/// Whether it is the Bible.
+fn is_built_in(corpus: &Path) -> bool {
+    corpus == Path::new(BIBLE)
 }
 
 /// Documents that the topics of a run are looked for in.
@@ -200,7 +219,7 @@ impl NewDocuments {
     /// Reads them into the words of a model from this file.
     pub fn read(&self, trained: &Trained, path: &Path) -> Result<KnownCorpus, CliError> {
         let known = Known { vocabulary: trained.vocabulary(), path };
-        if self.documents == Path::new(BIBLE) {
+        if is_built_in(&self.documents) {
             return Ok(known.of(&corpus::bible(), &self.documents)?);
         }
         let settings = ReadSettings {
@@ -285,8 +304,9 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_as_the_library_has_it() {
-        assert_eq!(input("x.txt").settings(), ReadSettings::default());
-        let given = input("x.txt --max-share 0.5 --stop-words none --max-length 9").settings();
+        assert_eq!(input("x.txt").settings(), Some(ReadSettings::default()));
+        assert_eq!(input("bible").settings(), None);
+        let given = input("x.txt --max-share 0.5 --stop-words none --max-length 9").settings().expect("settings");
         assert_eq!((given.text.largest_share, given.text.longest_document), (0.5, Some(9)));
         assert_eq!(given.text.stop_words, StopWords::None);
     }

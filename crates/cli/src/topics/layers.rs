@@ -17,6 +17,11 @@ impl Layers {
         Self(vec![(None, width)])
     }
 
+    /// The widths, where no layer names a family of its own.
+    pub fn widths(&self) -> Option<Vec<usize>> {
+        self.0.iter().map(|(family, width)| family.is_none().then_some(*width)).collect()
+    }
+
     /// The layers, where those that name no family are of this one.
     pub fn of(&self, usual: Family) -> Vec<Layer> {
         self.0.iter().map(|(family, width)| Layer { family: family.unwrap_or(usual), width: *width }).collect()
@@ -87,6 +92,8 @@ mod tests {
         assert_eq!(layers.to_string(), "100,bernoulli:30,poisson:15");
         let found: Vec<_> = layers.of(Family::Bernoulli).iter().map(|layer| (layer.family, layer.width)).collect();
         assert_eq!(found, [(Family::Bernoulli, 100), (Family::Bernoulli, 30), (Family::Poisson, 15)]);
+        assert_eq!(layers.widths(), None);
+        assert_eq!("100,30".parse::<Layers>().expect("layers").widths(), Some(vec![100, 30]));
         for (text, hint) in [
             ("", "`` is no width"),
             ("50,", "`` is no width"),
