@@ -117,6 +117,25 @@ pub enum CliError {
         /// Of how many.
         documents: usize,
     },
+    /// Not all cells of the paper's tables were measured before the person or the system stopped that.
+    #[error(
+        "stopped early, with {done} of {cells} cells done: what was printed is of those. The same command goes on where it was \
+         stopped"
+    )]
+    StoppedTables {
+        /// The cells that were done.
+        done: usize,
+        /// Of how many.
+        cells: usize,
+    },
+    /// A file of an earlier run cannot be understood.
+    #[error("`{}` cannot be used: {reason}; remove it, and what it was about is measured again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// A folder is not that of a run of topics.
     #[error("`{}` is no run of topics: {reason}", path.display())]
     NotARun {
@@ -153,13 +172,13 @@ impl CliError {
             Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
             Self::Corpus(hyperprior_def::Error::BadSetting { .. }) => USAGE,
             Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
-            Self::Corpus(_) | Self::Model { .. } => BAD_DATA,
+            Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } => NO_INPUT,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
-            Self::Stopped | Self::StoppedFit { .. } => STOPPED,
+            Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,
             Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } | Self::StoppedInference { .. } => STOPPED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }

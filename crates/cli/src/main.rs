@@ -14,6 +14,7 @@ mod progress;
 mod render;
 mod study;
 mod table;
+mod tables;
 mod topics;
 
 use clap::{Parser, Subcommand};
@@ -43,6 +44,7 @@ Examples:
   hyperprior demo                              a minute's tour, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
+  hyperprior reproduce tables --corpus bible   the paper's tables of text, on yours
   hyperprior compare ising-grid-4x4            every method on one posterior
 
 Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
@@ -58,8 +60,8 @@ enum Command {
     Resume(command::resume::Resume),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
-    /// Run a study of the paper against exact answers
-    Reproduce(command::reproduce::Reproduce),
+    /// Run a study of the paper: against exact answers, or its tables of text
+    Reproduce(Box<command::reproduce::Reproduce>),
     /// Fit every method that applies to a target, and hold them beside each other
     Compare(command::compare::Compare),
 }

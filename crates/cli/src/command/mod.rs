@@ -9,4 +9,5 @@ mod input;
 mod output;
 pub mod reproduce;
 pub mod resume;
+pub mod tables;
 pub mod topics;

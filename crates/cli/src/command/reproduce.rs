@@ -1,33 +1,50 @@
-//! `hyperprior reproduce`: the paper's simulated study, and coupled spins, against exact answers.
+//! `hyperprior reproduce`: the paper's simulated study, and coupled spins, against exact answers; its tables of text.
 
 use super::output::Output;
+use super::tables::Tables;
 use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::study::{self, Experiment, Row, Target, pictures};
 use crate::table;
-use clap::Args;
+use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Run a study of the paper against exact answers.
+/// Run a study of the paper: against exact answers, or its tables of text.
 #[derive(Debug, Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    disable_help_subcommand = true,
+    after_help = "\
 Every row's KL is exact: z is enumerated and q(z) integrated over λ with as many quasi-random nodes as it takes to settle.
 
 Examples:
   hyperprior reproduce correlated-poisson
   hyperprior reproduce correlated-poisson --target c --seed 3
-  hyperprior reproduce ising --json > ising.json")]
+  hyperprior reproduce ising --json > ising.json
+  hyperprior reproduce tables --corpus bible"
+)]
 pub struct Reproduce {
-    /// Which study
-    #[arg(value_enum)]
-    experiment: Experiment,
+    #[command(subcommand)]
+    other: Option<Other>,
+    /// Which study with exact answers
+    // Required, but for subcommands.
+    #[arg(value_enum, required = true)]
+    experiment: Option<Experiment>,
     /// One target of the study instead of all
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     #[command(flatten)]
     output: Output,
+}
+
+/// What has options of its own.
+#[derive(Debug, Subcommand)]
+enum Other {
+    /// Train the paper's models of text by each method, and print its tables of held-out perplexity
+    Tables(Box<Tables>),
 }
 
 #[derive(Debug, Serialize)]
@@ -40,7 +57,14 @@ struct Report<'a> {
 impl Reproduce {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
-        let targets = self.targets()?;
+        if let Some(Other::Tables(tables)) = self.other {
+            return tables.run();
+        }
+        // The parser sees to it that there is one.
+        let Some(experiment) = self.experiment else {
+            return Err(CliError::Internal("no experiment was given".to_owned()));
+        };
+        let targets = self.targets(experiment)?;
         let stop = StopFlag::on_signals();
         let mut all_rows: Vec<Row> = Vec::new();
         let mut written: Vec<PathBuf> = Vec::new();
@@ -56,18 +80,18 @@ impl Reproduce {
             }
             all_rows.append(&mut rows);
             if self.output.json && result.is_err() {
-                self.print_json(&all_rows)?;
+                self.print_json(experiment, &all_rows)?;
             }
             let (posterior, outcomes) = result?;
             if !self.output.no_pictures {
                 written.extend(pictures::draw(target, &posterior, &outcomes, &self.output.out)?);
             }
         }
-        if self.experiment == Experiment::CorrelatedPoisson && !self.output.no_pictures {
+        if experiment == Experiment::CorrelatedPoisson && !self.output.no_pictures {
             written.extend(pictures::gaussian_gamma(self.output.seed, &self.output.out)?);
         }
         if self.output.json {
-            self.print_json(&all_rows)?;
+            self.print_json(experiment, &all_rows)?;
         }
         if !self.output.quiet && !written.is_empty() {
             eprintln!("{}", pictures::announce(&written));
@@ -75,20 +99,20 @@ impl Reproduce {
         Ok(())
     }
 
-    fn print_json(&self, rows: &[Row]) -> Result<(), CliError> {
-        let report = Report { experiment: self.experiment.name(), seed: self.output.seed, rows };
+    fn print_json(&self, experiment: Experiment, rows: &[Row]) -> Result<(), CliError> {
+        let report = Report { experiment: experiment.name(), seed: self.output.seed, rows };
         let mut out = std::io::stdout().lock();
         serde_json::to_writer(&mut out, &report)?;
         Ok(writeln!(out)?)
     }
 
-    fn targets(&self) -> Result<Vec<Target>, CliError> {
-        let all = self.experiment.targets();
+    fn targets(&self, experiment: Experiment) -> Result<Vec<Target>, CliError> {
+        let all = experiment.targets();
         let Some(name) = &self.target else { return Ok(all) };
         let chosen: Vec<Target> = all.iter().copied().filter(|t| t.name() == name.to_lowercase()).collect();
         if chosen.is_empty() {
             let names: Vec<String> = all.iter().map(|t| t.name()).collect();
-            let study = self.experiment.name();
+            let study = experiment.name();
             return Err(CliError::Usage(format!(
                 "{study} has no target `{name}`; choose one of {}, or leave --target out for all",
                 names.join(", ")

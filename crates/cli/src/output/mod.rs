@@ -11,6 +11,7 @@ pub mod summary;
 mod tests;
 
 pub use columns::Columns;
+pub use csv::quoted;
 pub use pending::WriteError;
 
 use hyperprior::posterior::Draws;

@@ -1,0 +1,147 @@
+//! What is measured of a cell.
+
+use super::plan::Cell;
+use serde::{Deserialize, Deserializer, Serialize};
+
+/// The numbers of a cell. One that is not finite is `null` in its file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Numbers {
+    /// Which cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// How many documents were trained on, and how many were set aside.
+    pub documents: usize,
+    pub heldout_documents: usize,
+    /// The bound per word on the documents trained on, with the weights.
+    #[serde(deserialize_with = "number")]
+    pub elbo: f64,
+    /// Given the weights, on the whole documents that were set aside, and on the halves of them that are seen.
+    #[serde(deserialize_with = "number")]
+    pub elbo_heldout: f64,
+    #[serde(deserialize_with = "number")]
+    pub elbo_visible: f64,
+    /// Of hidden word types, with means plugged in and with rates averaged over draws.
+    #[serde(deserialize_with = "number")]
+    pub heldout_perplexity: f64,
+    #[serde(deserialize_with = "number")]
+    pub heldout_perplexity_averaged: f64,
+    #[serde(deserialize_with = "number")]
+    pub unigram_perplexity: f64,
+    /// Of hidden words.
+    #[serde(deserialize_with = "number")]
+    pub completion_perplexity: f64,
+    #[serde(deserialize_with = "number")]
+    pub completion_perplexity_averaged: f64,
+    #[serde(deserialize_with = "number")]
+    pub completion_unigram_perplexity: f64,
+    /// The time that the training took, and the measurements.
+    pub training_seconds: f64,
+    pub evaluation_seconds: f64,
+}
+
+/// A point of the curve of a cell.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Point {
+    /// Which cell.
+    #[serde(flatten)]
+    pub cell: Cell,
+    /// The steps that documents were fitted for, and how many documents.
+    pub steps: u32,
+    pub documents: usize,
+    /// Of hidden word types.
+    #[serde(deserialize_with = "number")]
+    pub heldout_perplexity: f64,
+    #[serde(deserialize_with = "number")]
+    pub heldout_perplexity_averaged: f64,
+    /// The bound per word on the halves that are seen.
+    #[serde(deserialize_with = "number")]
+    pub elbo_visible: f64,
+    /// The time that it took.
+    pub seconds: f64,
+}
+
+fn number<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or(f64::NAN))
+}
+
+/// One of the numbers by which methods are compared.
+pub struct Measure {
+    /// Its name in files.
+    pub name: &'static str,
+    /// Its name in tables.
+    pub label: &'static str,
+    /// Whether more of it is better: it is a bound then, and a perplexity otherwise.
+    pub is_bound: bool,
+    /// The number.
+    pub of: fn(&Numbers) -> f64,
+}
+
+/// All of them.
+pub const MEASURES: [Measure; 7] = [
+    Measure { name: "elbo", label: "training bound", is_bound: true, of: |n| n.elbo },
+    Measure { name: "elbo_heldout", label: "held-out bound", is_bound: true, of: |n| n.elbo_heldout },
+    Measure { name: "elbo_visible", label: "visible bound", is_bound: true, of: |n| n.elbo_visible },
+    Measure { name: "heldout_perplexity", label: "types plug-in", is_bound: false, of: |n| n.heldout_perplexity },
+    Measure {
+        name: "heldout_perplexity_averaged",
+        label: "types averaged",
+        is_bound: false,
+        of: |n| n.heldout_perplexity_averaged,
+    },
+    Measure { name: "completion_perplexity", label: "words plug-in", is_bound: false, of: |n| n.completion_perplexity },
+    Measure {
+        name: "completion_perplexity_averaged",
+        label: "words averaged",
+        is_bound: false,
+        of: |n| n.completion_perplexity_averaged,
+    },
+];
+
+/// The places in [`MEASURES`] of those that have tables of their own.
+pub const BOUNDS: std::ops::Range<usize> = 0..3;
+pub const PLUG_IN: usize = 3;
+pub const AVERAGED: usize = 4;
+
+impl Measure {
+    /// Whether one number is no worse than another. One that is not a number is worse than any.
+    pub fn is_no_worse(&self, one: f64, other: f64) -> bool {
+        if one.is_nan() || other.is_nan() {
+            return !one.is_nan();
+        }
+        if self.is_bound { one >= other } else { one <= other }
+    }
+
+    /// A value as it is shown.
+    pub fn show(&self, value: f64) -> String {
+        match value {
+            value if !value.is_finite() => "–".to_owned(),
+            value if self.is_bound => format!("{value:.4}"),
+            value => format!("{value:.1}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn more_of_a_bound_is_better_and_less_of_a_perplexity() {
+        let [bound, perplexity] = [0, 3].map(|i| &MEASURES[i]);
+        assert!(bound.is_no_worse(-3.0, -3.1) && !bound.is_no_worse(-3.1, -3.0) && bound.is_no_worse(-3.0, -3.0));
+        assert!(perplexity.is_no_worse(800.0, 801.0) && !perplexity.is_no_worse(801.0, 800.0));
+        assert!(!perplexity.is_no_worse(f64::NAN, 1.0) && perplexity.is_no_worse(1.0, f64::NAN));
+        assert_eq!([bound.show(-3.17624), perplexity.show(844.96), bound.show(f64::NAN)], ["-3.1762", "845.0", "–"]);
+    }
+
+    #[test]
+    fn a_number_that_is_none_comes_back_as_none() {
+        let text = r#"{"family": "poisson", "layers": [4, 2], "method": "flow:2,10", "seed": 1, "steps": 5,
+            "documents": 3, "heldout_perplexity": null, "heldout_perplexity_averaged": 2.5, "elbo_visible": -1.5,
+            "seconds": 0.5}"#;
+        let point: Point = serde_json::from_str(text).expect("a point");
+        assert!(point.heldout_perplexity.is_nan() && point.elbo_visible == -1.5);
+        assert_eq!(point.cell.file_name(), "poisson_4-2_flow-2-10_seed1");
+        assert!(serde_json::to_string(&point).expect("JSON").contains("\"heldout_perplexity\":null"));
+    }
+}
