@@ -28,7 +28,7 @@ pub struct Bench<'a> {
 
 impl Bench<'_> {
     /// The numbers of a cell; nothing where someone asked to stop, and then it can be gone on with.
-    pub fn cell(&self, cell: &Cell, needs_model: bool, watch: &mut Watch) -> Result<Option<Numbers>, CliError> {
+    pub fn cell(&self, cell: &Cell, watch: &mut Watch) -> Result<Option<Numbers>, CliError> {
         let settings = cell.settings(self.choice.train());
         let kept = self.store.training(cell, self.train, &settings).unwrap_or_else(|reason| {
             watch.say(&format!("Note: {} starts anew: {reason}", cell.describe()));
@@ -46,7 +46,8 @@ impl Bench<'_> {
         };
         match &found {
             None => self.save(cell, &training, seconds, watch),
-            Some(_) if needs_model => self.store.keep_model(cell, &training)?,
+            // For a curve, be it asked for now or later.
+            Some(_) if cell.layers.0.len() == 1 => self.store.keep_model(cell, &training)?,
             Some(_) => {}
         }
         Ok(found)

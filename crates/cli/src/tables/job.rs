@@ -115,7 +115,7 @@ impl Job {
             let bench = Bench { choice: self.choice, work, train: &train, test: &test, store, stop };
             for cell in cells.iter().filter(|cell| cell.seed == seed) {
                 watch.next(place(plan, cell));
-                let Some(numbers) = bench.cell(cell, curves.contains(cell), watch)? else { return Ok(()) };
+                let Some(numbers) = bench.cell(cell, watch)? else { return Ok(()) };
                 store.keep_cell(&numbers)?;
                 let seconds = duration(numbers.training_seconds + numbers.evaluation_seconds);
                 let left = watch.left().map_or_else(String::new, |left| format!("; about {left} left"));
