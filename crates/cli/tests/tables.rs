@@ -89,7 +89,7 @@ fn every_cell_is_measured_and_kept() {
     let output = run(&format!("{line} --json"));
     assert!(text(&output.stderr).contains("Everything was measured before"), "{}", text(&output.stderr));
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).expect("JSON"), found);
-    // Only the flows' models of one layer have a file of what they learnt that no curve needs yet.
+    // What models of one layer learnt is kept, for curves that are asked for later.
     assert!(
         out.join("cells/poisson_4_flow-2-10_seed1.model").exists()
             && !out.join("cells/poisson_4-2_hvm_seed1.model").exists()
