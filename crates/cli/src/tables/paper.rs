@@ -24,7 +24,7 @@ pub const REFERENCES: [Reference; 2] = [
 ];
 
 /// What has to be said of them.
-pub const NOTE: &str = "Columns NYT and Science are the paper's own numbers, on its two corpora (11,000 articles each of the \
+pub const NOTE: &str = "Columns paper NYT and paper Science are the paper's own numbers, on its two corpora (11,000 articles each of the \
                         New York Times and of Science; 8,000 and 5,900 terms). They are other corpora than this one: which \
                         method is ahead can be held against them, how large a number is cannot.";
 

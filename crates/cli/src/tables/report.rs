@@ -224,7 +224,8 @@ impl Report<'_> {
         let mut header = vec!["family".to_owned(), "layers".to_owned()];
         header.extend(self.columns().into_iter().map(heading));
         if has_references {
-            let columns = REFERENCES.iter().flat_map(|r| ["HVM", "mean-field"].map(|m| format!("{}: {m}", r.name)));
+            let columns =
+                REFERENCES.iter().flat_map(|r| ["HVM", "mean-field"].map(|m| format!("paper {}: {m}", r.name)));
             header.extend(columns);
         }
         let line = |(i, row): (usize, &Row)| {

@@ -59,8 +59,8 @@ impl Work {
 fn breadth(cell: &Cell) -> f64 {
     let cost = match cell.method {
         Method::MeanField => 1.0,
-        Method::Flow(..) => 4.0,
-        _ => 2.0,
+        Method::Flow(..) => 2.4,
+        _ => 2.2,
     };
     cell.layers.0.iter().sum::<usize>() as f64 * cost
 }
