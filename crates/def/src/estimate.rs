@@ -137,12 +137,17 @@ impl Estimator {
             let is_paired = self.noise.is_paired();
             for k in 0..layer.width {
                 let mut u = 0.0;
+                // Many draws have the same mean.
+                let (mut before, mut none) = (f32::NAN, 0.0);
                 for q in 0..draws {
                     if !is_paired || q % 2 == 0 {
                         u = rng.random();
                     }
                     let mean = self.mean[first + k / LANES].0[q][k % LANES];
-                    self.z[first + k / LANES].0[q][k % LANES] = drawn(is_binary, mean, u, rng);
+                    if mean != before && !is_binary {
+                        (before, none) = (mean, (-f64::from(mean)).exp());
+                    }
+                    self.z[first + k / LANES].0[q][k % LANES] = drawn(is_binary, mean, none, u, rng);
                 }
             }
         }
@@ -488,8 +493,9 @@ impl Estimator {
     }
 }
 
-/// One draw of a discrete latent from a uniform number; where that would take long, from others.
-fn drawn(is_binary: bool, mean: f32, u: f64, rng: &mut Stream) -> f32 {
+/// One draw of a discrete latent, given the probability of none for counts, from a uniform number; where that would take long, from
+/// others.
+fn drawn(is_binary: bool, mean: f32, none: f64, u: f64, rng: &mut Stream) -> f32 {
     if is_binary {
         return f32::from(u < f64::from(mean));
     }
@@ -497,7 +503,7 @@ fn drawn(is_binary: bool, mean: f32, u: f64, rng: &mut Stream) -> f32 {
         return Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng));
     }
     let mean = f64::from(mean);
-    let mut p = (-mean).exp();
+    let mut p = none;
     let (mut reached, mut z) = (p, 0.0);
     while u > reached && z < 4.0 * f64::from(SMALL) {
         z += 1.0;

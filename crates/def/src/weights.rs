@@ -11,7 +11,7 @@
 use crate::adam::Adam;
 use crate::error::{Error, Result};
 use crate::kernel::between::Link;
-use crate::kernel::words::{Seen, geometric};
+use crate::kernel::words::{Seen, geometric, tempered};
 use crate::shape::{Family, Shape};
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{LANES, Lanes, lanes_len};
@@ -272,15 +272,10 @@ impl TermWeights {
                         *sum += f64::from(a);
                     }
                 }
-                for (i, (out, a)) in out.iter_mut().zip(shape).enumerate() {
-                    if sharpness < 1.0 && belief != Belief::Point {
-                        for lane in 0..LANES {
-                            let mean = a.0[lane] / rate[i % n].0[lane];
-                            out.0[lane] = mean * (out.0[lane] / mean).powf(sharpness);
-                        }
-                    }
-                    hide_padding(width, i % n, out);
+                if sharpness < 1.0 && belief != Belief::Point {
+                    tempered(shape, rate, sharpness, out);
                 }
+                out.iter_mut().enumerate().for_each(|(i, out)| hide_padding(width, i % n, out));
                 sums
             })
             .collect();

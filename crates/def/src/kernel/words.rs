@@ -263,3 +263,18 @@ simd_fn!(
     /// exp E ln W of gamma variables with these shapes, row by row, and a rate for each lane of a row.
     pub(crate) fn geometric(shape: &[Lanes], rate: &[Lanes], out: &mut [Lanes]) = geometric_kernel
 );
+
+#[inline(always)]
+fn tempered_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], sharpness: f32, out: &mut [Lanes]) {
+    let n = rate.len();
+    for (i, (a, out)) in shape.iter().zip(out).enumerate() {
+        let mean = load(s, &a.0) / load(s, &rate[i % n].0);
+        let share = (load(s, &out.0) / mean).max(splat(s, f32::MIN_POSITIVE));
+        (mean * exp(s, ln(s, share) * sharpness)).store_slice(&mut out.0);
+    }
+}
+
+simd_fn!(
+    /// Takes numbers beside the means a/b that far from these, on the scale of logarithms.
+    pub(crate) fn tempered(shape: &[Lanes], rate: &[Lanes], sharpness: f32, out: &mut [Lanes]) = tempered_kernel
+);

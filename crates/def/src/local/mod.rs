@@ -219,7 +219,7 @@ const STEP: f32 = 1.0;
 #[derive(Clone, Debug)]
 pub(crate) enum Noise {
     Point,
-    LowRank(LowRank),
+    LowRank(Box<LowRank>),
     Mixture(Box<Mixture>),
     Flow(Box<Flow>),
 }
@@ -228,7 +228,7 @@ impl Noise {
     pub(crate) fn new(method: Method, shape: &Shape) -> Self {
         match method {
             Method::MeanField | Method::Tight => Self::Point,
-            Method::LowRank(_) | Method::Hvm => Self::LowRank(LowRank::new(method.rank(), shape)),
+            Method::LowRank(_) | Method::Hvm => Self::LowRank(Box::new(LowRank::new(method.rank(), shape))),
             Method::Mixture(points) => Self::Mixture(Box::new(Mixture::new(points, shape))),
             Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
         }
