@@ -106,7 +106,7 @@ fn every_cell_is_measured_and_kept() {
 fn a_cell_is_what_topics_finds() {
     let folder = Folder::new("tables-topics");
     let (corpus, out) = (corpus(&folder), folder.path("out"));
-    let options = "--families poisson --methods mean-field --flow none --no-curve --steps 200";
+    let options = "--families poisson --methods mean-field --flow none --no-curve --steps 1000";
     let cell =
         json(&format!("{} {options}", small(&corpus, &out).replace("--steps 6 --curve 3,6", "")))["cells"][1].take();
     let topics = json(&format!("topics {corpus} --layers 4,2 --epochs 2 --weights point --method mean-field"));
@@ -226,7 +226,7 @@ fn what_is_wrong_is_said() {
         (format!("{tables} {single} --layers 4 --epochs 1 --out {fresh}"), 64, "words enough to hide"),
         (format!("{tables} bible --layers 4,bernoulli:2"), 64, "which --families names"),
         (format!("{tables} bible --families cauchy"), 64, "use "),
-        (format!("{tables} bible --methods flows"), 64, "use mean-field, hvm"),
+        (format!("{tables} bible --methods flows"), 64, "use mean-field, tight, hvm"),
         (format!("{tables} bible --draws 3 --out {fresh}"), 64, "use 1, 2, 4 or 8 draws"),
         (format!("{tables} bible --steps 0"), 64, "--steps"),
         (format!("{tables} bible --curve 5 --no-curve"), 64, "--no-curve"),
