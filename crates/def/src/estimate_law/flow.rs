@@ -61,7 +61,7 @@ fn flows_have_the_exact_gradient() {
                 if mask.get(at).is_some_and(|mask| mask.0[lane] == 0.0) {
                     assert_eq!(found, 0.0, "vector {at}, lane {lane}");
                 }
-                if found.abs() < 1e-3 || (at + lane) % 3 != 0 {
+                if found.abs() < 1e-3 || (at >= case.shape.lambda_len() && (at + lane) % 3 != 0) {
                     continue;
                 }
                 moved += 1;
