@@ -152,6 +152,8 @@ pub struct Training<'a> {
     visits: Vec<Visit>,
 }
 
+/// Steps where some latents are continuous, beside others: their gradients change with every draw of the rest.
+const CONTINUOUS: f32 = 1.0 / 3.0;
 /// The most hidden units.
 const HIDDEN_MAX: usize = 4096;
 /// The largest mean that latents start from.
@@ -389,6 +391,7 @@ impl<'a> Training<'a> {
         let network = self.network.as_ref();
         let used = batch.len().div_ceil(CHUNK);
         let number = self.epoch * settings.local_steps;
+        let size = settings.local_size * falling * if shape.is_continuous() { CONTINUOUS } else { 1.0 };
         self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
             |((visit, documents), lent)| {
                 visit.clear();
@@ -409,7 +412,7 @@ impl<'a> Training<'a> {
                     if let Some([at, first, second]) = &mut lent[i] {
                         for local_step in 0..settings.local_steps {
                             value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
-                            let (number, size) = (number + local_step + 1, settings.local_size * falling);
+                            let number = number + local_step + 1;
                             visit.estimator.climb(method, shape, [at, first, second], number, size);
                         }
                     }
@@ -446,7 +449,7 @@ impl<'a> Training<'a> {
             let passes: Vec<&Pass> = (0..batch.len()).map(pass).collect();
             let passes_of =
                 |v: usize| index.of(v).map(|(place, word)| (passes[place], corpus.document(batch[place]).1[word]));
-            network.ascend(&gradient, &passes, passes_of, settings.local_size * falling);
+            network.ascend(&gradient, &passes, passes_of, size);
         }
         let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
         let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
