@@ -151,8 +151,8 @@ fn every_choice_is_taken() {
     for choice in [
         "--family bernoulli",
         "--family gamma",
-        "--family gamma --gamma-shape 1.5 --method mixture:2",
-        "--family gamma --method flow:1,2",
+        "--gamma-shape 1.5 --family gamma --method mixture:2",
+        "--gamma-shape 0.2 --family gamma --method flow:1,2",
         "--method mean-field",
         "--method low-rank:2",
         "--weights log-normal",

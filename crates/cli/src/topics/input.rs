@@ -261,7 +261,7 @@ fn remedy(note: &Note) -> &'static str {
 }
 
 /// The options that settings are called by here.
-const OPTIONS: [(&str, &str); 9] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("`least_documents`", "--min-documents"),
     ("`largest_share`", "--max-share"),
     ("`most_terms`", "--max-terms"),
@@ -270,6 +270,8 @@ const OPTIONS: [(&str, &str); 9] = [
     ("`vocabulary`", "--vocab"),
     ("`draws`", "--draws"),
     ("`batch`", "--batch"),
+    ("`layers`", "--layers"),
+    ("`gamma_shape`", "--gamma-shape"),
     ("or name the format", "or name the format with --format"),
 ];
 
