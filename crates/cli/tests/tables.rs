@@ -14,7 +14,7 @@ fn corpus(folder: &Folder) -> String {
 
 /// Less than a second.
 fn small(corpus: &str, out: &Path) -> String {
-    let options = "--layers 4 --layers 4-2 --seeds 1 --epochs 2 --steps 6 --curve 3,6";
+    let options = "--layers 4 --layers 4-2 --seeds 1 --epochs 2 --steps 6 --measured 5 --curve 3,6";
     format!("reproduce tables --corpus {corpus} {options} --out {}", out.display())
 }
 
@@ -49,6 +49,7 @@ fn every_cell_is_measured_and_kept() {
     assert_eq!(order[..5], ["hvm", "mean-field", "flow:2,10", "hvm", "mean-field"]);
     for cell in found["cells"].as_array().expect("cells") {
         assert_eq!((&cell["documents"], &cell["heldout_documents"]), (&json!(54), &json!(6)), "{cell}");
+        assert_eq!(cell["measured_documents"], json!(5), "{cell}");
         let number = |field: &str| cell[field].as_f64().unwrap_or_else(|| panic!("{field} in {cell}"));
         for bound in ["elbo", "elbo_heldout", "elbo_visible"] {
             assert!((-20.0..0.0).contains(&number(bound)), "{bound} in {cell}");
@@ -71,8 +72,10 @@ fn every_cell_is_measured_and_kept() {
     assert!(read("curves/bernoulli_4_mean-field_seed1_steps3.json").contains("\"steps\": 3"));
     let csv = read("cells.csv");
     assert_eq!(csv.lines().count(), 1 + 10);
-    assert!(csv.starts_with("family,layers,method,seed,documents,heldout_documents,elbo,elbo_heldout,elbo_visible,"));
-    assert!(csv.replace("\"flow:2,10\"", "flow").lines().all(|row| row.split(',').count() == 17), "{csv}");
+    assert!(csv.starts_with(
+        "family,layers,method,seed,documents,heldout_documents,measured_documents,elbo,elbo_heldout,elbo_visible,"
+    ));
+    assert!(csv.replace("\"flow:2,10\"", "flow").lines().all(|row| row.split(',').count() == 18), "{csv}");
     let markdown = read("tables.md");
     let command = line.replace("reproduce", "```sh\nhyperprior reproduce");
     for part in
@@ -108,10 +111,11 @@ fn a_cell_is_what_topics_finds() {
     let (corpus, out) = (corpus(&folder), folder.path("out"));
     let options = "--families poisson --methods mean-field --flow none --no-curve --steps 1000";
     let cell =
-        json(&format!("{} {options}", small(&corpus, &out).replace("--steps 6 --curve 3,6", "")))["cells"][1].take();
+        json(&format!("{} {options}", small(&corpus, &out).replace("--steps 6 --measured 5 --curve 3,6", "")))["cells"]
+            [1]
+        .take();
     let topics = json(&format!("topics {corpus} --layers 4,2 --epochs 2 --weights point --method mean-field"));
     for (of_cell, of_topics) in [
-        ("elbo", "elbo"),
         ("elbo_visible", "elbo_heldout"),
         ("heldout_perplexity", "heldout_perplexity"),
         ("heldout_perplexity_averaged", "heldout_perplexity_averaged"),
@@ -122,6 +126,9 @@ fn a_cell_is_what_topics_finds() {
     ] {
         assert_eq!(cell[of_cell], topics[of_topics], "{of_cell}");
     }
+    // From fewer draws.
+    let [one, other] = [&cell, &topics].map(|found| found["elbo"].as_f64().expect("a bound"));
+    assert!((one - other).abs() < 0.05, "{one} {other}");
 }
 
 #[test]
@@ -233,6 +240,8 @@ fn what_is_wrong_is_said() {
         (format!("{tables} {corpus} --out {elsewhere}"), 64, "is the folder of something else; choose another --out"),
         (line.replace("--epochs 2", "--epochs 3"), 64, "train.epochs is 2 there and 3 here"),
         (line.replace("--steps 6", "--steps 7"), 64, "fit.steps is 6 there and 7 here. Give what was given then"),
+        (line.replace("--measured 5", "--measured 4"), 64, "measured is 5 there and 4 here"),
+        (format!("{tables} bible --measured 0"), 64, "1 or more"),
         (format!("{line} --weights gamma"), 64, "train.weights is \"point\" there and \"gamma\" here"),
         (line.replace(&corpus, "bible"), 64, "cells of another corpus or of other settings"),
         (line.replace(&corpus, "bible"), 64, "choose another --out for new ones, or remove the folder"),

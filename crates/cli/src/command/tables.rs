@@ -2,9 +2,9 @@
 
 use super::topics::chosen;
 use crate::error::CliError;
-use crate::tables::settings::{CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, METHODS, SEEDS, STEPS, WEIGHTS};
+use crate::tables::settings::{CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS};
 use crate::tables::{Choice, Flows, Job, Plan, Widths};
-use crate::topics::{Reading, name_of};
+use crate::topics::{Reading, at_least_one, name_of};
 use clap::Args;
 use hyperprior_def::{Belief, Family, Method};
 use std::path::PathBuf;
@@ -54,6 +54,9 @@ pub struct Tables {
     /// Steps that each document which was set aside is fitted for
     #[arg(long, default_value_t = STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
+    /// How many of the documents set aside are measured at most, from all parts of the corpus
+    #[arg(long, default_value_t = MEASURED, value_name = "N", value_parser = at_least_one)]
+    measured: usize,
     /// Steps at which the curve of models with one layer is measured, from the first seed
     #[arg(long, default_value = CURVE, value_delimiter = ',', value_name = "STEPS", value_parser = clap::value_parser!(u32).range(1..))]
     curve: Vec<u32>,
@@ -86,7 +89,13 @@ impl Tables {
             name: name_of(&self.corpus),
             command: command(),
             plan: plan.once(),
-            choice: Choice { weights: self.weights, epochs: self.epochs, draws: self.draws, steps: self.steps },
+            choice: Choice {
+                weights: self.weights,
+                epochs: self.epochs,
+                draws: self.draws,
+                steps: self.steps,
+                measured: self.measured,
+            },
             out: self.out,
             json: self.json,
             quiet: self.quiet,

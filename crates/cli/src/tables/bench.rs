@@ -1,13 +1,13 @@
 //! One cell after another: trained, or gone on with, and measured on the documents that were set aside.
 
 use super::numbers::{Numbers, Point};
-use super::plan::Cell;
+use super::plan::{Cell, spread};
 use super::settings::{BOUND_ROUNDS, CURVE_DOCUMENTS, Choice};
 use super::store::Store;
 use super::watch::{Watch, Work};
 use crate::error::CliError;
 use crate::progress::StopFlag;
-use crate::topics::{first, in_parts};
+use crate::topics::in_parts;
 use hyperprior_def::heldout::{Hide, Measured, Predictor, unigram};
 use hyperprior_def::{Corpus, Trained, Training};
 use std::time::{Duration, Instant};
@@ -19,8 +19,9 @@ const SAVED_EVERY: Duration = Duration::from_secs(60);
 pub struct Bench<'a> {
     pub choice: Choice,
     pub work: Work,
-    /// The documents to train on, and those set aside.
+    /// The documents to train on, how many were set aside, and those of them that are measured.
     pub train: &'a Corpus,
+    pub heldout_len: usize,
     pub test: &'a Corpus,
     pub store: &'a Store,
     pub stop: &'a StopFlag,
@@ -116,7 +117,8 @@ impl Bench<'_> {
         Ok(Some(Numbers {
             cell: cell.clone(),
             documents: self.train.documents_len(),
-            heldout_documents: len,
+            heldout_documents: self.heldout_len,
+            measured_documents: len,
             elbo,
             elbo_heldout: whole / self.test.tokens_len() as f64,
             elbo_visible: types.elbo_per_word,
@@ -140,7 +142,7 @@ impl Bench<'_> {
         watch: &mut Watch,
     ) -> Result<Option<Point>, CliError> {
         let began = Instant::now();
-        let test = first(self.test, CURVE_DOCUMENTS);
+        let test = spread(self.test, CURVE_DOCUMENTS);
         let predictor = Predictor::of_trained(trained, self.choice.fit_for(steps), cell.seed)?;
         let mut types = Measured::default();
         for few in in_parts(test.documents_len()) {

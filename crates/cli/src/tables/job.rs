@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use super::curve;
 use super::numbers::{Numbers, Point};
-use super::plan::{Plan, split};
+use super::plan::{Plan, split, spread};
 use super::report::Report;
 use super::settings::Choice;
 use super::store::Store;
@@ -105,14 +105,16 @@ impl Job {
             watch.say(&format!("{done} of {all} cells were measured before, and are in {}", store.path().display()));
         }
         for (i, &seed) in plan.seeds.iter().enumerate() {
-            let [train, test] = split(corpus, seed)?;
+            let [train, aside] = split(corpus, seed)?;
+            let test = spread(&aside, self.choice.measured);
             let work = Work::new(self.choice, [&train, &test].map(Corpus::documents_len));
             if i == 0 {
                 let of_cells: f64 = cells.iter().map(|cell| work.cell(cell)).sum();
                 let of_points: f64 = points.iter().map(|(c, steps)| work.point(&curves[*c], *steps)).sum();
                 watch.begin(of_cells + of_points);
             }
-            let bench = Bench { choice: self.choice, work, train: &train, test: &test, store, stop };
+            let heldout_len = aside.documents_len();
+            let bench = Bench { choice: self.choice, work, train: &train, heldout_len, test: &test, store, stop };
             for cell in cells.iter().filter(|cell| cell.seed == seed) {
                 watch.next(place(plan, cell));
                 let Some(numbers) = bench.cell(cell, watch)? else { return Ok(()) };

@@ -9,13 +9,14 @@ pub struct Numbers {
     /// Which cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// How many documents were trained on, and how many were set aside.
+    /// How many documents were trained on, how many were set aside, and how many of those were measured.
     pub documents: usize,
     pub heldout_documents: usize,
+    pub measured_documents: usize,
     /// The bound per word on the documents trained on, with the weights.
     #[serde(deserialize_with = "number")]
     pub elbo: f64,
-    /// Given the weights, on the whole documents that were set aside, and on the halves of them that are seen.
+    /// Given the weights, on whole documents that were set aside, and on the halves of them that are seen.
     #[serde(deserialize_with = "number")]
     pub elbo_heldout: f64,
     #[serde(deserialize_with = "number")]

@@ -166,6 +166,13 @@ pub fn split(corpus: &Corpus, seed: u64) -> Result<[Corpus; 2], CliError> {
     Ok([train, test].map(|places| corpus.subset(&places)))
 }
 
+/// So many documents at most, from all parts of a corpus: neighbours are often alike.
+pub fn spread(corpus: &Corpus, most: usize) -> Corpus {
+    let len = corpus.documents_len();
+    let taken = len.min(most);
+    corpus.subset(&(0..taken).map(|i| i * len / taken).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -204,6 +211,14 @@ mod tests {
         assert_eq!(names, expected.map(|name| format!("{name}_seed1")));
         assert_eq!(plan().curve, [50, 100]);
         assert!(Plan { curve: Vec::new(), ..plan() }.curves().is_empty());
+    }
+
+    #[test]
+    fn some_documents_are_from_everywhere() {
+        let bible = hyperprior_def::corpus::bible();
+        let some = spread(&bible, 4);
+        assert_eq!(some.names(), ["Genesis 1", bible.names()[297].as_str(), &bible.names()[594], &bible.names()[891]]);
+        assert_eq!(spread(&bible, 5000).fingerprint(), bible.fingerprint());
     }
 
     #[test]

@@ -92,14 +92,15 @@ impl Report<'_> {
 
     /// Every cell that is done, in order.
     pub fn csv(&self) -> String {
-        let mut out = "family,layers,method,seed,documents,heldout_documents".to_owned();
+        let mut out = "family,layers,method,seed,documents,heldout_documents,measured_documents".to_owned();
         MEASURES.iter().for_each(|measure| out.push_str(&format!(",{}", measure.name)));
         out.push_str(",unigram_perplexity,completion_unigram_perplexity,training_seconds,evaluation_seconds\n");
         for n in self.in_order() {
             let Cell { family, layers, method, seed } = &n.cell;
             let method = method.to_string();
             let method = quoted(&method);
-            let _ = write!(out, "{family},{layers},{method},{seed},{},{}", n.documents, n.heldout_documents);
+            let _ = write!(out, "{family},{layers},{method},{seed},{}", n.documents);
+            let _ = write!(out, ",{},{}", n.heldout_documents, n.measured_documents);
             let others =
                 [n.unigram_perplexity, n.completion_unigram_perplexity, n.training_seconds, n.evaluation_seconds];
             let all = MEASURES.iter().map(|measure| (measure.of)(n)).chain(others);
@@ -142,8 +143,8 @@ impl Report<'_> {
                 100.0 * HELDOUT
             ),
             format!(
-                "{} epochs, {} weights; documents that were set aside are fitted for {} steps, all methods alike",
-                choice.epochs, choice.weights, choice.steps
+                "{} epochs, {} weights; at most {} of the documents set aside are measured, each fitted for {} steps",
+                choice.epochs, choice.weights, choice.measured, choice.steps
             ),
         ];
         let (done, planned) = (self.in_order().count(), self.plan.cells().len());

@@ -79,7 +79,7 @@ impl From<Written> for Format {
 /// What the Bible is asked for by.
 const BIBLE: &str = "bible";
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) | Err(_) => Err("write a whole number, 1 or more".to_owned()),
         Ok(number) => Ok(number),

@@ -12,12 +12,12 @@ mod report;
 mod told;
 mod watch;
 
-pub use aside::{Aside, first, in_parts};
+pub use aside::{Aside, in_parts};
 pub use files::{Config, write};
 pub use foretold::Glance;
 pub use infer::Inference;
 pub use inferred::Inferred;
-pub use input::{Input, NewDocuments, Reading, in_options, name_of, read_again};
+pub use input::{Input, NewDocuments, Reading, at_least_one, in_options, name_of, read_again};
 pub use job::Job;
 pub use layers::Layers;
 pub use report::{duration, grouped, report};
