@@ -28,7 +28,7 @@ fn made(documents: usize) -> Corpus {
 
 fn trained<'a>(corpus: &'a Corpus, layers: &[(Family, usize)], method: Method) -> (Training<'a>, Vec<u8>) {
     let layers = layers.iter().map(|(family, width)| Layer { family: *family, width: *width }).collect();
-    let settings = Settings { layers, method, epochs: 30, batch: 40, ..Settings::default() };
+    let settings = Settings { layers, method, epochs: 80, batch: 40, ..Settings::default() };
     let mut training = Training::new(corpus, &settings).unwrap();
     (0..settings.epochs).for_each(|_| {
         training.run_epoch();
@@ -45,7 +45,7 @@ fn a_model_is_read_as_it_was_written() {
         let layers = [(Family::Gamma, 6), (Family::Bernoulli, 2), (Family::Gaussian, 2)];
         let (training, file) = trained(&corpus, &layers, method);
         let read = Trained::load(file.as_slice()).unwrap();
-        assert_eq!((read.epoch(), read.settings(), read.vocabulary()), (30, training.settings(), corpus.vocabulary()));
+        assert_eq!((read.epoch(), read.settings(), read.vocabulary()), (80, training.settings(), corpus.vocabulary()));
         let settings = FitSettings::default();
         let of_training = Predictor::new(&training, settings).unwrap().infer(&corpus, 0..9);
         let of_file = Predictor::of_trained(&read, settings, training.settings().seed).unwrap();
