@@ -1,6 +1,9 @@
 //! Adam (Kingma and Ba, 2015) over lanes.
 
-use hyperprior_math::single::{LANES, Lanes};
+use hyperprior_math::simd::{Simd, prelude::*};
+use hyperprior_math::simd_fn;
+use hyperprior_math::single::Lanes;
+use hyperprior_math::single::simd::{load, splat};
 
 const FIRST: f32 = 0.9;
 const SECOND: f32 = 0.99;
@@ -15,33 +18,56 @@ pub(crate) fn falling(done: f32) -> f32 {
 /// The least share.
 const LEAST: f32 = 0.02;
 
-/// One step up a gradient, given the moments of those before it and its number, from 1. `unit` says for each vector whose second
-/// moments it is measured by, its own or those of one before it, and how large its steps are in those units.
-pub(crate) fn ascend(
+/// Whose second moments a vector's steps are measured by, and how large they are in those units. The first `own` vectors are
+/// measured by themselves, those beyond by the first `by` in turn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Units {
+    pub(crate) own: usize,
+    pub(crate) by: usize,
+    pub(crate) size: f32,
+    pub(crate) size_beyond: f32,
+}
+
+impl Units {
+    /// Every vector by itself.
+    pub(crate) fn own(len: usize, size: f32) -> Self {
+        Self { own: len, by: len, size, size_beyond: size }
+    }
+}
+
+#[inline(always)]
+fn ascend_kernel<S: Simd>(
+    s: S,
     at: &mut [Lanes],
     gradient: &[Lanes],
-    first: &mut [Lanes],
-    second: &mut [Lanes],
+    [first, second]: [&mut [Lanes]; 2],
     number: u32,
-    unit: impl Fn(usize) -> (usize, f32),
+    units: Units,
 ) {
     let number = number.min(10_000) as i32;
     let (one, two) = (1.0 / (1.0 - FIRST.powi(number)), 1.0 / (1.0 - SECOND.powi(number)));
+    let zero = splat(s, 0.0);
     for i in 0..at.len() {
-        let (own, size) = unit(i);
-        for lane in 0..LANES {
-            let g = gradient[i].0[lane];
-            let g = if g.is_finite() { g } else { 0.0 };
-            let m = &mut first[i].0[lane];
-            *m += (1.0 - FIRST) * (g - *m);
-            if own == i {
-                let v = &mut second[i].0[lane];
-                *v += (1.0 - SECOND) * (g * g - *v);
-            }
-            at[i].0[lane] += size * (*m * one) / ((second[own].0[lane] * two).sqrt() + TINY);
+        let g = load(s, &gradient[i].0);
+        let g = g.abs().simd_lt(splat(s, f32::INFINITY)).select(g, zero);
+        let m = load(s, &first[i].0);
+        let m = (g - m).mul_add(splat(s, 1.0 - FIRST), m);
+        m.store_slice(&mut first[i].0);
+        let (by, size) = if i < units.own { (i, units.size) } else { ((i - units.own) % units.by, units.size_beyond) };
+        let mut v = load(s, &second[by].0);
+        if by == i {
+            v = g.mul_add(g, -v).mul_add(splat(s, 1.0 - SECOND), v);
+            v.store_slice(&mut second[i].0);
         }
+        let step = m * (size * one) / ((v * two).sqrt() + TINY);
+        (load(s, &at[i].0) + step).store_slice(&mut at[i].0);
     }
 }
+
+simd_fn!(
+    /// One step up a gradient, given the moments of those before it and its number, from 1.
+    pub(crate) fn ascend(at: &mut [Lanes], gradient: &[Lanes], moments: [&mut [Lanes]; 2], number: u32, units: Units) = ascend_kernel
+);
 
 /// The moments of one set of parameters.
 #[derive(Clone, Debug)]
@@ -74,6 +100,7 @@ impl Adam {
 
     pub(crate) fn ascend(&mut self, at: &mut [Lanes], gradient: &[Lanes], size: f32) {
         self.number += 1;
-        ascend(at, gradient, &mut self.first, &mut self.second, self.number, |i| (i, size));
+        let units = Units::own(at.len(), size);
+        ascend(at, gradient, [&mut self.first, &mut self.second], self.number, units);
     }
 }

@@ -8,13 +8,13 @@ use crate::adam;
 use crate::kernel::between::{Link, activations, gradient, means, own, parents};
 use crate::kernel::continuous;
 use crate::kernel::conway::{self, Counts};
+use crate::kernel::draw;
 use crate::kernel::words::{Seen, Words, differences, rates, slopes};
 use crate::local::{Method, Noise};
 use crate::shape::{Family, Layer, Shape};
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
-use rand::RngExt;
-use rand_distr::{Distribution, Poisson, StandardNormal};
+use rand_distr::{Distribution, StandardNormal};
 
 /// Working memory for one document after another.
 #[derive(Clone, Debug)]
@@ -62,11 +62,6 @@ fn scaled(from: &[Lanes], scale: f32, to: &mut [Lanes]) {
         to.0 = from.0.map(|x| scale * x);
     }
 }
-
-/// Rates below this are drawn by going through the values.
-const SMALL: f32 = 60.0;
-/// Larger rates are drawn as this.
-const RATE_MAX: f32 = 1e6;
 
 impl Estimator {
     pub(crate) fn new(shape: &Shape, method: Method) -> Self {
@@ -123,7 +118,6 @@ impl Estimator {
         self.noise.draw(shape, parameters, draws, rng, &mut self.lambda, &mut self.shares);
         for (l, layer) in shape.layers().iter().enumerate() {
             let tiles = shape.tiles(l);
-            let first = tiles.start;
             if layer.family.is_continuous() {
                 self.draw_continuous(shape, l, draws, rng);
                 continue;
@@ -133,38 +127,21 @@ impl Estimator {
                 continue;
             }
             let is_binary = layer.family == Family::Bernoulli;
-            means(is_binary, &self.lambda[tiles.clone()], draws, &mut self.mean[tiles.clone()], &mut self.slope[tiles]);
-            let is_paired = self.noise.is_paired();
-            for k in 0..layer.width {
-                let mut u = 0.0;
-                // Many draws have the same mean.
-                let (mut before, mut none) = (f32::NAN, 0.0);
-                for q in 0..draws {
-                    if !is_paired || q % 2 == 0 {
-                        u = rng.random();
-                    }
-                    let mean = self.mean[first + k / LANES].0[q][k % LANES];
-                    if mean != before && !is_binary {
-                        (before, none) = (mean, (-f64::from(mean)).exp());
-                    }
-                    self.z[first + k / LANES].0[q][k % LANES] = drawn(is_binary, mean, none, u, rng);
-                }
+            let (mean, z) = (&mut self.mean[tiles.clone()], &mut self.z[tiles.clone()]);
+            means(is_binary, &self.lambda[tiles.clone()], draws, mean, &mut self.slope[tiles]);
+            draw::uniform(layer.width, draws, self.noise.is_paired(), rng, z);
+            if is_binary {
+                draw::bits(mean, draws, z);
+            } else {
+                draw::counts(mean, draws, rng, z);
             }
         }
     }
 
     /// The same of counts that have a scale, whose λ is there.
     fn draw_counts(&mut self, shape: &Shape, l: usize, draws: usize, rng: &mut Stream) {
-        let (first, is_paired) = (shape.tiles(l).start, self.noise.is_paired());
-        for k in 0..shape.layers()[l].width {
-            let mut u = 0.0;
-            for q in 0..draws {
-                if !is_paired || q % 2 == 0 {
-                    u = rng.random();
-                }
-                self.z[first + k / LANES].0[q][k % LANES] = u;
-            }
-        }
+        let width = shape.layers()[l].width;
+        draw::uniform(width, draws, self.noise.is_paired(), rng, &mut self.z[shape.tiles(l)]);
         self.count(shape, l, draws, false);
     }
 
@@ -248,12 +225,8 @@ impl Estimator {
     ) -> f32 {
         let lowest = shape.tiles(0);
         self.inverse.resize(words.terms.len(), [0.0; DRAWS]);
-        let mut value = rates(words, seen, &self.z[lowest.clone()], draws, &mut self.inverse);
-        for (tile, sums) in self.mean[lowest.clone()].iter().zip(seen.sums) {
-            for q in 0..draws {
-                value[q] -= tile.0[q].iter().zip(sums.0).map(|(mean, sum)| mean * sum).sum::<f32>();
-            }
-        }
+        let drawn = [&self.z[lowest.clone()], &self.mean[lowest.clone()]];
+        let mut value = rates(words, seen, drawn, draws, &mut self.inverse);
         let family = |l: usize| shape.layers()[l].family;
         let is_binary = |l: usize| family(l) == Family::Bernoulli;
         if wanted == Wanted::Gradient && family(0).is_continuous() {
@@ -398,7 +371,7 @@ impl Estimator {
         number: u32,
         size: f32,
     ) {
-        adam::ascend(at, &self.gradient, first, second, number, method.units(shape, size));
+        adam::ascend(at, &self.gradient, [first, second], number, method.units(shape, size));
         if let (Some(level), Some(weights)) = (self.noise.level(), at.last_mut()) {
             let rate = (1.0 / number as f32).max(FOLLOWED);
             for (weight, level) in weights.0.iter_mut().zip(level) {
@@ -491,24 +464,4 @@ impl Estimator {
             gradient(&self.z[up], up_len, &self.d_above[tiles], draws, &self.shares, d_rows, d_bias);
         }
     }
-}
-
-/// One draw of a discrete latent, given the probability of none for counts, from a uniform number; where that would take long, from
-/// others.
-fn drawn(is_binary: bool, mean: f32, none: f64, u: f64, rng: &mut Stream) -> f32 {
-    if is_binary {
-        return f32::from(u < f64::from(mean));
-    }
-    if mean >= SMALL {
-        return Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng));
-    }
-    let mean = f64::from(mean);
-    let mut p = none;
-    let (mut reached, mut z) = (p, 0.0);
-    while u > reached && z < 4.0 * f64::from(SMALL) {
-        z += 1.0;
-        p *= mean / z;
-        reached += p;
-    }
-    z as f32
 }

@@ -3,7 +3,7 @@
 //! One hidden layer of rectified units. What goes in is ln(1 + x) of each word, scaled to length one, and the logarithm of the
 //! document's length; so a document costs its words times the hidden units.
 
-use crate::adam::Adam;
+use crate::adam::{Adam, Units, ascend};
 use crate::kernel::total;
 use crate::kernel::words::Words;
 use crate::shape::Shape;
@@ -216,7 +216,7 @@ impl Network {
                     }
                 }
                 if is_there {
-                    crate::adam::ascend(row, d_row, first, second, number, |i| (i, size));
+                    ascend(row, d_row, [first, second], number, Units::own(ht, size));
                 }
             },
         );

@@ -195,7 +195,7 @@ impl TermWeights {
         statistic: &(dyn Fn(usize, &mut [Lanes]) + Sync),
         activity: &[Lanes],
     ) {
-        let (n, width, prior) = (self.rate.len(), self.width, self.prior);
+        let (n, prior) = (self.rate.len(), self.prior);
         let seen = &self.geometric;
         self.shape.par_chunks_mut(ROWS * n).enumerate().for_each(|(chunk, rows)| {
             let mut explained = vec![Lanes::default(); n];
@@ -204,10 +204,10 @@ impl TermWeights {
                 explained.fill(Lanes::default());
                 statistic(v, &mut explained);
                 for j in 0..n {
-                    let seen = &seen[v * n + j].0;
-                    for lane in 0..LANES.min(width - j * LANES) {
-                        let goal = prior.shape + explained[j].0[lane] * seen[lane];
-                        row[j].0[lane] += step * (goal - row[j].0[lane]);
+                    let (seen, explained) = (&seen[v * n + j].0, &explained[j].0);
+                    for (lane, own) in row[j].0.iter_mut().enumerate() {
+                        let goal = prior.shape + explained[lane] * seen[lane];
+                        *own += step * (goal - *own);
                     }
                 }
             }
@@ -250,7 +250,7 @@ impl TermWeights {
         let n = self.rate.len();
         let (rate, width, belief, sharpness) = (&self.rate, self.width, self.belief, self.sharpness);
         let chunks = self.geometric.par_chunks_mut(ROWS * n).zip(self.shape.par_chunks(ROWS * n));
-        let partial: Vec<Vec<f64>> = chunks
+        let partial: Vec<Vec<[f64; LANES]>> = chunks
             .map(|(out, shape)| {
                 match belief {
                     Belief::Gamma => geometric(shape, rate, out),
@@ -266,10 +266,12 @@ impl TermWeights {
                         }
                     }
                 }
-                let mut sums = vec![0.0; n * LANES];
+                let mut sums = vec![[0.0; LANES]; n];
                 for row in shape.chunks_exact(n) {
-                    for (sum, a) in sums.iter_mut().zip(row.iter().flat_map(|lanes| lanes.0)) {
-                        *sum += f64::from(a);
+                    for (sum, a) in sums.iter_mut().zip(row) {
+                        for lane in 0..LANES {
+                            sum[lane] += f64::from(a.0[lane]);
+                        }
                     }
                 }
                 if sharpness < 1.0 && belief != Belief::Point {
@@ -281,7 +283,7 @@ impl TermWeights {
             .collect();
         for j in 0..n {
             for lane in 0..LANES {
-                let sum: f64 = partial.iter().map(|sums| sums[j * LANES + lane]).sum();
+                let sum: f64 = partial.iter().map(|sums| sums[j][lane]).sum();
                 self.sums[j].0[lane] = (sum / f64::from(self.rate[j].0[lane])) as f32;
             }
             hide_padding(self.width, j, &mut self.sums[j]);

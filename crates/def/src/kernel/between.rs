@@ -55,10 +55,13 @@ simd_fn!(
     pub(crate) fn activations(link: &Link, parents: &[Tile], parents_len: usize, draws: usize, out: &mut [Tile]) = activations_kernel
 );
 
-/// ln(1 + e^a), without the care that small values need for their own sake: here they are added to larger ones.
+/// ln(1 + e^a).
 #[inline(always)]
 fn soft<S: Simd>(s: S, a: V<S>) -> V<S> {
-    a.max(splat(s, 0.0)) + ln_normal(s, exp(s, -a.abs()) + 1.0)
+    let e = exp(s, -a.abs());
+    let u = e + 1.0;
+    // What 1 + e lost; where it is anything, u is nearly 1.
+    a.max(splat(s, 0.0)) + (ln_normal(s, u) + (e - (u - 1.0)))
 }
 
 /// E ln p(z | a) over z with mean m, but for terms without a.
@@ -152,20 +155,19 @@ fn parents_kernel<S: Simd>(
 ) {
     let n = a.len();
     for q in 0..draws {
-        let at = |j: usize, w: V<S>| {
-            let (m, mask) = (row(s, &mean[j], q), load(s, &link.mask[j].0));
-            log_density(s, link, m, row(s, &a[j], q) + w) * mask
-        };
         let mut now = splat(s, 0.0);
         for j in 0..n {
-            now += at(j, splat(s, 0.0));
+            let (m, mask) = (row(s, &mean[j], q), load(s, &link.mask[j].0));
+            now = log_density(s, link, m, row(s, &a[j], q)).mul_add(mask, now);
         }
         for k in 0..parents_len {
             let is_on = is_binary && parents[k / LANES].0[q][k % LANES] > 0.5;
             let sign = if is_on { -1.0 } else { 1.0 };
             let mut then = -now;
             for j in 0..n {
-                then += at(j, load(s, &link.rows[k * n + j].0) * sign);
+                let (m, mask) = (row(s, &mean[j], q), load(s, &link.mask[j].0));
+                let a = load(s, &link.rows[k * n + j].0).mul_add(splat(s, sign), row(s, &a[j], q));
+                then = log_density(s, link, m, a).mul_add(mask, then);
             }
             signal[k / LANES].0[q][k % LANES] += sign * total(then);
         }

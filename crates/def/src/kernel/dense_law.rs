@@ -168,14 +168,16 @@ proptest! {
             let (z, z_exact) = tiles(&matrix(draws, width, || latent(family, &mut rng)), 0.0);
             let x = doubles(&x);
             let mut inverse = vec![[0.0; DRAWS]; terms.len()];
-            let value = words::rates(&own, &seen, &z, draws, &mut inverse);
+            let (mean, mean_exact) = tiles(&matrix(draws, width, || log_uniform(&mut rng, 1e-3, 9.0)), 0.0);
+            let value = words::rates(&own, &seen, [&z, &mean], draws, &mut inverse);
             let mut change = vec![Tile::default(); z.len()];
             words::differences(&own, &seen, &z, family == Family::Bernoulli, draws, &inverse, &mut change);
             for (q, z) in z_exact.iter().enumerate() {
                 let (all, scale) = log_words(&x, &weights, &b, z);
                 let absent: f64 = b.iter().sum::<f64>() + (0..width).map(|k| z[k] * sum(k)).sum::<f64>();
                 let factorials: f64 = x.iter().map(|x| ln_factorial(*x)).sum();
-                near("ln p(x | z)", value[q], all + absent + factorials, scale)?;
+                let expected: f64 = (0..width).map(|k| mean_exact[q][k] * sum(k)).sum();
+                near("ln p(x | z)", value[q], all + absent + factorials - expected, scale + expected)?;
                 for (term, inverse) in terms.iter().zip(&inverse) {
                     let rate = b[*term as usize] + dot(&weights[*term as usize], z);
                     near("1 / R", inverse[q], 1.0 / rate, 1.0 / rate)?;

@@ -5,19 +5,18 @@ pub(crate) mod continuous;
 pub(crate) mod conway;
 #[cfg(test)]
 mod dense_law;
+pub(crate) mod draw;
 pub(crate) mod normal;
 pub(crate) mod words;
 
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::single::simd::{V, load};
-use hyperprior_math::single::{Lanes, Tile};
+use hyperprior_math::single::Tile;
 
 /// The sum of the lanes.
 #[inline(always)]
 pub(crate) fn total<S: Simd>(v: V<S>) -> f32 {
-    let mut lanes = Lanes::default();
-    v.store_slice(&mut lanes.0);
-    lanes.0.iter().sum()
+    v.reduce_sum()
 }
 
 /// Sixteen numbers of one draw.

@@ -5,7 +5,7 @@
 use super::row;
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
-use hyperprior_math::single::simd::{V, exp, ln, ln_normal, load, splat, sums};
+use hyperprior_math::single::simd::{V, exp, ln, ln_normal, load, splat, split, sums};
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 
 /// A document's words.
@@ -68,7 +68,7 @@ fn rates_kernel<S: Simd>(
     s: S,
     words: &Words,
     seen: &Seen,
-    z: &[Tile],
+    [z, mean]: [&[Tile]; 2],
     draws: usize,
     inverse: &mut [[f32; DRAWS]],
 ) -> [f32; DRAWS] {
@@ -104,19 +104,113 @@ fn rates_kernel<S: Simd>(
             last[q] = 1.0 / rate;
         }
     }
+    let mut expected = [splat(s, 0.0); DRAWS];
+    for (mean, sums) in mean.iter().zip(seen.sums) {
+        let less = load(s, &sums.0);
+        for q in 0..draws {
+            expected[q] = row(s, mean, q).mul_add(less, expected[q]);
+        }
+    }
+    for (value, expected) in value.iter_mut().zip(sums(s, expected)) {
+        *value -= expected;
+    }
     value
 }
 
 simd_fn!(
-    /// Σ_v x_v ln R_v of each draw over the words that occur; 1/R of each word and draw goes to `inverse`.
-    pub(crate) fn rates(words: &Words, seen: &Seen, z: &[Tile], draws: usize, inverse: &mut [[f32; DRAWS]]) -> [f32; DRAWS] = rates_kernel
+    /// Σ_v x_v ln R_v of each draw, less the expected number of words given the latents' means; 1/R of each word and draw goes to
+    /// `inverse`.
+    pub(crate) fn rates(words: &Words, seen: &Seen, drawn: [&[Tile]; 2], draws: usize, inverse: &mut [[f32; DRAWS]]) -> [f32; DRAWS] = rates_kernel
 );
 
-/// Factors that may be multiplied before a logarithm is taken of them, and the largest that one may be.
+/// Factors that may be multiplied before their exponent is set aside, and the largest that one may be.
 const FACTORS: u32 = 4;
 const FACTOR_MAX: f32 = 1e9;
 /// A rate without a latent is at least this share of the one with it.
 const SHARE_MIN: f32 = 1e-6;
+
+/// Products of many factors, a draw each, whose logarithms are taken once.
+struct Products<S: Simd, const COUNT: usize> {
+    mantissa: [V<S>; COUNT],
+    exponent: [V<S>; COUNT],
+    factors: u32,
+}
+
+impl<S: Simd, const COUNT: usize> Products<S, COUNT> {
+    #[inline(always)]
+    fn new(s: S) -> Self {
+        Self { mantissa: [splat(s, 1.0); COUNT], exponent: [splat(s, 0.0); COUNT], factors: 0 }
+    }
+
+    /// Makes room for so many factors more.
+    #[inline(always)]
+    fn reserve(&mut self, s: S, factors: u32) {
+        if self.factors + factors > FACTORS {
+            for q in 0..COUNT {
+                let (mantissa, exponent) = split(s, self.mantissa[q]);
+                self.mantissa[q] = mantissa;
+                self.exponent[q] += exponent;
+            }
+            self.factors = 0;
+        }
+        self.factors += factors;
+    }
+
+    #[inline(always)]
+    fn ln(&self, s: S, q: usize) -> V<S> {
+        self.exponent[q].mul_add(splat(s, std::f32::consts::LN_2), ln_normal(s, self.mantissa[q]))
+    }
+}
+
+#[inline(always)]
+fn differences_of<S: Simd, const COUNT: usize>(
+    s: S,
+    words: &Words,
+    seen: &Seen,
+    z: &[Tile],
+    is_binary: bool,
+    inverse: &[[f32; DRAWS]],
+    out: &mut [Tile],
+) {
+    let n = z.len();
+    let one = splat(s, 1.0);
+    for j in 0..n {
+        let mut sum = [splat(s, 0.0); COUNT];
+        let mut products = Products::<S, COUNT>::new(s);
+        // With a binary latent that is at work it is 1 / (1 − share), elsewhere 1 + share: the sign of the logarithm can wait.
+        let mut sign = [one; COUNT];
+        if is_binary {
+            for q in 0..COUNT {
+                sign[q] = row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(-one, one);
+            }
+        }
+        for (i, (term, x)) in words.terms.iter().zip(words.counts).enumerate() {
+            let w = load(s, &seen.weights[*term as usize * n + j].0);
+            let mut factor = [one; COUNT];
+            for q in 0..COUNT {
+                let share = w * inverse[i][q];
+                factor[q] = share.mul_add(sign[q], one).max(splat(s, SHARE_MIN)).min(splat(s, FACTOR_MAX));
+            }
+            // Logarithms are what costs: small counts are multiplied up.
+            if *x > FACTORS as f32 {
+                for q in 0..COUNT {
+                    sum[q] = splat(s, *x).mul_add(ln_normal(s, factor[q]), sum[q]);
+                }
+                continue;
+            }
+            products.reserve(s, *x as u32);
+            for _ in 0..*x as u32 {
+                for q in 0..COUNT {
+                    products.mantissa[q] *= factor[q];
+                }
+            }
+        }
+        let less = load(s, &seen.sums[j].0);
+        for q in 0..COUNT {
+            ((sum[q] + products.ln(s, q)) * sign[q] - less).store_slice(&mut out[j].0[q]);
+        }
+    }
+}
 
 #[inline(always)]
 fn differences_kernel<S: Simd>(
@@ -129,47 +223,11 @@ fn differences_kernel<S: Simd>(
     inverse: &[[f32; DRAWS]],
     out: &mut [Tile],
 ) {
-    let n = z.len();
-    let one = splat(s, 1.0);
-    for j in 0..n {
-        let mut sum = [splat(s, 0.0); DRAWS];
-        let mut product = [one; DRAWS];
-        let mut factors = 0;
-        for (i, (term, x)) in words.terms.iter().zip(words.counts).enumerate() {
-            let w = load(s, &seen.weights[*term as usize * n + j].0);
-            // Logarithms are what costs: small counts are multiplied up first.
-            let is_small = *x <= 2.0;
-            for q in 0..draws {
-                let share = w * inverse[i][q];
-                let factor = if is_binary {
-                    let without = one / (one - share).max(splat(s, SHARE_MIN));
-                    row(s, &z[j], q).simd_gt(splat(s, 0.5)).select(without, one + share)
-                } else {
-                    one + share
-                };
-                let factor = factor.min(splat(s, FACTOR_MAX));
-                if is_small {
-                    product[q] *= factor;
-                    if *x == 2.0 {
-                        product[q] *= factor;
-                    }
-                } else {
-                    sum[q] = splat(s, *x).mul_add(ln_normal(s, factor), sum[q]);
-                }
-            }
-            factors += if is_small { *x as u32 } else { 0 };
-            if factors + 2 > FACTORS {
-                for q in 0..draws {
-                    sum[q] += ln_normal(s, product[q]);
-                    product[q] = one;
-                }
-                factors = 0;
-            }
-        }
-        let less = load(s, &seen.sums[j].0);
-        for q in 0..draws {
-            (sum[q] + ln_normal(s, product[q]) - less).store_slice(&mut out[j].0[q]);
-        }
+    match draws {
+        1 => differences_of::<S, 1>(s, words, seen, z, is_binary, inverse, out),
+        2 => differences_of::<S, 2>(s, words, seen, z, is_binary, inverse, out),
+        4 => differences_of::<S, 4>(s, words, seen, z, is_binary, inverse, out),
+        _ => differences_of::<S, 8>(s, words, seen, z, is_binary, inverse, out),
     }
 }
 
@@ -246,10 +304,10 @@ fn geometric_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], out: &mut [L
     for (i, (a, out)) in shape.iter().zip(out).enumerate() {
         let a = load(s, &a.0);
         // ψ(a) = ψ(a + 6) − Σ 1/(a + i), and e^ψ(x) = x − 1/2 + 1/(24 x) + 1/(48 x²) − 23/(5760 x³) + …
-        let mut lost = splat(s, 1.0) / a;
-        for step in 1..6 {
-            lost += splat(s, 1.0) / (a + step as f32);
-        }
+        // The last five of those fractions are (5u² + 25u + 24) / (u (u + 3) (a + 3)) with u = (a + 1) (a + 5).
+        let u = (a + 1.0) * (a + 5.0);
+        let above = u.mul_add(u.mul_add(splat(s, 5.0), splat(s, 25.0)), splat(s, 24.0));
+        let lost = splat(s, 1.0) / a + above / (u * (u + 3.0)) / (a + 3.0);
         let x = a + 6.0;
         let y = splat(s, 1.0) / x;
         let series = y.mul_add(splat(s, -23.0 / 5760.0), splat(s, 1.0 / 48.0));

@@ -7,6 +7,7 @@ mod flow;
 mod low_rank;
 mod mixture;
 
+use crate::adam::Units;
 use crate::error::{Error, Result};
 use crate::kernel::conway::Counts;
 use crate::shape::Shape;
@@ -159,10 +160,12 @@ impl Method {
 
     /// Whose gradients a parameter's steps are measured by, and how large they are in those units. Near mean-field the gradient along
     /// U is small and nearly all noise; measured by itself it would move as far as any other.
-    pub(crate) fn units(self, shape: &Shape, size: f32) -> impl Fn(usize) -> (usize, f32) {
+    pub(crate) fn units(self, shape: &Shape, size: f32) -> Units {
         let (n, len) = (shape.tiles_len(), shape.lambda_len());
-        let is_own = move |parameter: usize| parameter < len || self.rank() == 0;
-        move |parameter| if is_own(parameter) { (parameter, size) } else { ((parameter - len) % n, size * STEP) }
+        if self.rank() == 0 {
+            return Units::own(self.parameters_len(shape), size);
+        }
+        Units { own: len, by: n, size, size_beyond: size * STEP }
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.

@@ -78,16 +78,22 @@ pub fn exp<S: Simd>(s: S, x: V<S>) -> V<S> {
     x.simd_eq(x).select(y, x)
 }
 
-/// The natural logarithm of a normal positive number.
+/// A normal positive number as m · 2ᵉ with m in [√½, √2).
 #[inline(always)]
-pub fn ln_normal<S: Simd>(s: S, x: V<S>) -> V<S> {
+pub fn split<S: Simd>(s: S, x: V<S>) -> (V<S>, V<S>) {
     let bits: u32x16<S> = x.bitcast();
     // Subtracting the bits of √½ leaves the exponent of the number that lies in [√½, √2).
     let b = bits - 0x3f35_04f3_u32;
     let mantissa: V<S> = ((b & 0x007f_ffff_u32) + 0x3f35_04f3_u32).bitcast();
     // A signed exponent from an unsigned shift: 128 is added below the shift and taken off after it.
     let raised: V<S> = (((b + 0x4000_0000_u32) >> 23) | 0x4b00_0000_u32).bitcast();
-    let e = raised - (8_388_608.0 + 128.0);
+    (mantissa, raised - splat(s, 8_388_608.0 + 128.0))
+}
+
+/// The natural logarithm of a normal positive number.
+#[inline(always)]
+pub fn ln_normal<S: Simd>(s: S, x: V<S>) -> V<S> {
+    let (mantissa, e) = split(s, x);
     let f = mantissa - 1.0;
     let t = f / (f + 2.0);
     let t2 = t * t;
