@@ -10,7 +10,8 @@ use crate::kernel::continuous;
 use crate::kernel::conway::{self, Counts};
 use crate::kernel::draw;
 use crate::kernel::words::{Seen, Words, differences, rates, slopes};
-use crate::local::{Method, Noise};
+use crate::local::{Method, Noise, Pace};
+use crate::natural;
 use crate::shape::{Family, Layer, Shape};
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
@@ -49,17 +50,31 @@ pub(crate) enum Wanted {
     Gradient,
 }
 
-/// The shares of the dependence that are tried, and on how many times eight draws.
-const SCALES: [f32; 4] = [1.0, 0.7, 0.4, 0.0];
+/// The shares of the dependence that are tried, none first, on how many times eight draws, and how many standard errors it has to gain.
+const SCALES: [f32; 3] = [0.0, 0.5, 1.0];
+const TRIED: usize = 32;
+const SURE: f32 = 3.0;
+/// On how many times eight draws a mixture is weighed.
 const WEIGHED: usize = 64;
 /// How often a mixture's weights are reconsidered: r follows them.
 const REWEIGHED: usize = 3;
 /// How much of its way to what the last draws say a weight's logarithm goes, at least.
 const FOLLOWED: f32 = 0.01;
 
-fn scaled(from: &[Lanes], scale: f32, to: &mut [Lanes]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        to.0 = from.0.map(|x| scale * x);
+/// How mean-field has settled: in so many steps of this size, of so many draws each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settled {
+    pub(crate) steps: u32,
+    pub(crate) size: f32,
+    pub(crate) draws: usize,
+}
+
+/// Parameters with that share of their dependence; with none, what they were before there was any.
+fn shrunk(before: &[Lanes], after: &[Lanes], scale: f32, to: &mut [Lanes]) {
+    let (own, dependence) = to.split_at_mut(before.len());
+    own.copy_from_slice(if scale > 0.0 { &after[..before.len()] } else { before });
+    for (to, after) in dependence.iter_mut().zip(&after[before.len()..]) {
+        to.0 = after.0.map(|x| scale * x);
     }
 }
 
@@ -362,7 +377,8 @@ impl Estimator {
         (0..rounds).map(one).sum::<f64>() / rounds as f64
     }
 
-    /// A step of this size up the last gradient, given the moments of those before it and its number, from 1.
+    /// A step of this size up the last gradient, given its number, from 1, and where it is measured by them the moments of those before
+    /// it.
     pub(crate) fn climb(
         &self,
         method: Method,
@@ -371,7 +387,22 @@ impl Estimator {
         number: u32,
         size: f32,
     ) {
-        adam::ascend(at, &self.gradient, [first, second], number, method.units(shape, size));
+        let pace = method.pace(shape);
+        if pace != Pace::Natural {
+            let units = method.units(shape, if pace == Pace::Both { 0.0 } else { size }, size);
+            adam::ascend(at, &self.gradient, [first, second], number, units);
+        }
+        if pace != Pace::Measured {
+            let n = shape.tiles_len();
+            for point in 0..method.points_len() {
+                for (l, layer) in shape.layers().iter().enumerate() {
+                    let tiles = shape.tiles(l);
+                    let tiles = point * n + tiles.start..point * n + tiles.end;
+                    let is_binary = layer.family == Family::Bernoulli;
+                    natural::ascend(is_binary, &mut at[tiles.clone()], &self.gradient[tiles], size);
+                }
+            }
+        }
         if let (Some(level), Some(weights)) = (self.noise.level(), at.last_mut()) {
             let rate = (1.0 / number as f32).max(FOLLOWED);
             for (weight, level) in weights.0.iter_mut().zip(level) {
@@ -398,10 +429,9 @@ impl Estimator {
         }
     }
 
-    /// Gives the points of a mixture the weights that its bound asks for; less dependence to other documents, see below.
+    /// Gives the points of a mixture the weights that its bound asks for.
     pub(crate) fn weigh(
         &mut self,
-        method: Method,
         shape: &Shape,
         words: &Words,
         seen: &Seen,
@@ -410,7 +440,7 @@ impl Estimator {
         rng: &Stream,
     ) {
         if self.noise.level().is_none() {
-            return self.weigh_dependence(method, shape, words, seen, links, parameters, rng);
+            return;
         }
         for _ in 0..REWEIGHED {
             let mut rng = rng.clone();
@@ -427,9 +457,10 @@ impl Estimator {
         }
     }
 
-    /// Scales the dependence of a document down where its bound is the better for it: near mean-field a gradient is mostly noise,
-    /// and what noise has made of the parameters costs more than dependence is worth.
-    fn weigh_dependence(
+    /// Adds dependence to where mean-field has settled, in half as many steps as that took, and leaves the document as much of it as
+    /// its bound is the better for: near mean-field a gradient is mostly noise, and what noise has made of the parameters can cost
+    /// more than dependence is worth.
+    pub(crate) fn join(
         &mut self,
         method: Method,
         shape: &Shape,
@@ -437,22 +468,41 @@ impl Estimator {
         seen: &Seen,
         links: &[Link],
         parameters: &mut [Lanes],
+        settled: Settled,
         rng: &Stream,
     ) {
+        self.put(method, shape);
         let Some(range) = method.dependence(shape) else { return };
-        let whole = parameters[range.clone()].to_vec();
-        let mut best = (f32::NEG_INFINITY, 1.0);
+        let before = parameters[..range.start].to_vec();
+        let [mut first, mut second] = [0, 1].map(|_| vec![Lanes::default(); parameters.len()]);
+        let (steps, draws) = (settled.steps.div_ceil(2), method.draws(settled.draws));
+        let mut own = rng.clone();
+        for step in 0..steps {
+            self.step(shape, words, seen, links, parameters, draws, &mut own);
+            let size = settled.size * adam::falling(step as f32 / steps as f32);
+            self.climb(method, shape, [&mut *parameters, &mut first, &mut second], step + 1, size);
+        }
+        let after = parameters.to_vec();
+        let mut without = [0.0; TRIED];
+        let mut best = (0.0, 0.0);
         for scale in SCALES {
-            scaled(&whole, scale, &mut parameters[range.clone()]);
+            shrunk(&before, &after, scale, parameters);
             // The same random numbers for all.
-            let mut rng = rng.clone();
-            let value = |_| self.value(shape, words, seen, links, parameters, &mut rng);
-            let value: f32 = (0..WEIGHED).map(value).sum();
-            if value > best.0 {
-                best = (value, scale);
+            let mut own = own.clone();
+            let values: [f32; TRIED] =
+                std::array::from_fn(|_| self.value(shape, words, seen, links, parameters, &mut own));
+            if scale == 0.0 {
+                without = values;
+                continue;
+            }
+            let gains = || values.iter().zip(&without).map(|(value, without)| value - without);
+            let mean = gains().sum::<f32>() / TRIED as f32;
+            let variance = gains().map(|gain| (gain - mean).powi(2)).sum::<f32>() / (TRIED * (TRIED - 1)) as f32;
+            if mean > best.0 && mean > SURE * variance.sqrt() {
+                best = (mean, scale);
             }
         }
-        scaled(&whole, best.1, &mut parameters[range]);
+        shrunk(&before, &after, best.1, parameters);
     }
 
     /// Adds the derivatives along the weights between layers at the last step's draws.

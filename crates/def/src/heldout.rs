@@ -3,7 +3,7 @@
 use crate::adam;
 use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
 use crate::error::{Error, Result};
-use crate::estimate::Estimator;
+use crate::estimate::{Estimator, Settled};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
@@ -52,7 +52,7 @@ impl FitSettings {
 
 impl Default for FitSettings {
     fn default() -> Self {
-        Self { steps: 1000, size: 0.1, draws: 1 }
+        Self { steps: 300, size: 0.1, draws: 4 }
     }
 }
 
@@ -123,6 +123,7 @@ const SEEN: f64 = 0.5;
 
 /// E z, layer by layer, from draws of λ.
 pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, document: u64) -> Vec<Vec<f32>> {
+    let method = method.of(shape, own);
     let mut estimator = Estimator::new(shape, method);
     let mut rng = stream(seed, STEP, document, 1);
     let mut sums: Vec<Vec<f32>> = shape.layers().iter().map(|layer| vec![0.0; layer.width]).collect();
@@ -186,8 +187,9 @@ impl<'a> Predictor<'a> {
         let shape = self.shape;
         let len = self.method.parameters_len(shape);
         let [mut at, mut first, mut second] = [0, 1, 2].map(|_| vec![Lanes::default(); len]);
+        // What is drawn to begin with is apart, so that all methods go on alike.
+        self.method.start(shape, self.activity, &mut stream(self.seed, STEP, index, 4), &mut at);
         let mut rng = stream(self.seed, STEP, index, 0);
-        self.method.start(shape, self.activity, &mut rng, &mut at);
         let n = shape.tiles(0).len();
         let mut sums = self.terms.seen().sums.to_vec();
         let mut background = self.terms.background_sum();
@@ -224,7 +226,7 @@ impl<'a> Predictor<'a> {
         let steps = if self.network.is_some() { 0 } else { self.settings.steps };
         for step in 0..steps {
             let done = step as f32 / steps as f32;
-            let method = self.method.at(done);
+            let method = self.method.at(done, false);
             estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
             estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
@@ -234,8 +236,12 @@ impl<'a> Predictor<'a> {
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
         if self.network.is_none() {
-            estimator.weigh(self.method, shape, &words, &weights, &links, &mut at, &apart);
+            let FitSettings { steps, size, draws } = self.settings;
+            let settled = Settled { steps, size, draws };
+            estimator.join(self.method, shape, &words, &weights, &links, &mut at, settled, &apart);
+            estimator.weigh(shape, &words, &weights, &links, &mut at, &apart);
         }
+        estimator.put(self.method.of(shape, &at), shape);
         let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
     }
@@ -281,13 +287,11 @@ impl<'a> Predictor<'a> {
             let rate = |term: &u32| -> f64 {
                 (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.mean(*term as usize, k))).sum()
             };
-            hidden.terms.iter().map(|term| rate(term) / f64::max(total, f64::MIN_POSITIVE)).collect()
-        };
-        let log = |shares: &[f64]| -> f64 {
-            shares.iter().zip(&hidden.counts).map(|(share, y)| f64::from(*y) * share.max(FLOOR).ln()).sum()
+            let rates: Vec<f64> = hidden.terms.iter().map(rate).collect();
+            shares(&rates, total)
         };
         let mut averaged = vec![0.0; hidden.terms.len()];
-        let mut estimator = Estimator::new(shape, self.method);
+        let mut estimator = Estimator::new(shape, self.method.of(shape, own));
         let mut rng = stream(self.seed, STEP, index, 2);
         let mut z = vec![0.0; width];
         let mut counted = 0.0;
@@ -312,12 +316,22 @@ impl<'a> Predictor<'a> {
             .iter_mut()
             .zip(&plug_in)
             .for_each(|(sum, share)| *sum = if counted > 0.0 { *sum / counted } else { *share });
-        [log(&plug_in), log(&averaged)]
+        [&plug_in, &averaged].map(|shares| log_likelihood(shares, &hidden.counts))
     }
 }
 
 /// The least share that a word is given.
 const FLOOR: f64 = 1e-12;
+
+/// Some words' shares of what all rates come to.
+fn shares(rates: &[f64], total: f64) -> Vec<f64> {
+    rates.iter().map(|rate| rate / total.max(f64::MIN_POSITIVE)).collect()
+}
+
+/// Σ y ln of the shares.
+fn log_likelihood(shares: &[f64], counts: &[f32]) -> f64 {
+    shares.iter().zip(counts).map(|(share, y)| f64::from(*y) * share.max(FLOOR).ln()).sum()
+}
 
 /// The perplexity of the hidden words under the shares that all words have in the training documents.
 ///
@@ -341,4 +355,18 @@ pub fn unigram(train: &Corpus, test: &Corpus, hide: Hide, seed: u64) -> Result<f
         }
     }
     Ok((-sum / f64::max(count, 1.0)).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn perplexity_is_that_of_normalised_rates() {
+        // Rates 2, 1, 1, 1/2; hidden are one of the first word and two of the last: ((9/4) 9²)^(1/3).
+        let found = log_likelihood(&shares(&[2.0, 0.5], 4.5), &[1.0, 2.0]);
+        let mut measured = Measured::default();
+        measured.add(&[[found, found, 0.0, 3.0, 1.0]]);
+        assert!((measured.heldout().perplexity - 182.25_f64.cbrt()).abs() < 1e-9);
+    }
 }

@@ -23,6 +23,7 @@ pub mod heldout;
 mod infer;
 mod kernel;
 mod local;
+mod natural;
 mod network;
 mod sealed;
 mod shape;

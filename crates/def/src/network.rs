@@ -88,8 +88,9 @@ impl Network {
     pub(crate) fn of(settings: &Settings, shape: &Shape, terms_len: usize) -> Option<Self> {
         let units = settings.amortize?;
         let mut rng = stream(settings.seed, NETWORK, 0, 0);
-        let mut start = vec![Lanes::default(); settings.method.parameters_len(shape)];
-        settings.method.start(shape, settings.activity, &mut rng, &mut start);
+        let method = settings.method;
+        let mut start = vec![Lanes::default(); method.parameters_len(shape)];
+        method.start(shape, settings.activity, &mut rng, &mut start);
         Some(Self::new(terms_len, units, &start, &mut rng))
     }
 

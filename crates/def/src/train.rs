@@ -3,7 +3,7 @@
 use crate::adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
-use crate::estimate::Estimator;
+use crate::estimate::{Estimator, Settled};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
 use crate::local::Method;
@@ -70,7 +70,7 @@ impl Default for Settings {
             seed: 1,
             epochs: 60,
             batch: 256,
-            draws: 1,
+            draws: 4,
             local_steps: 5,
             local_size: 0.3,
             between_size: 0.02,
@@ -119,6 +119,13 @@ impl Settings {
             return bad("local_steps", self.local_steps.to_string(), "a document takes at least one step at a visit");
         }
         Ok(())
+    }
+}
+
+impl Settings {
+    /// The size of documents' steps at the beginning.
+    fn size(&self, shape: &Shape) -> f32 {
+        self.local_size * if shape.is_continuous() { CONTINUOUS } else { 1.0 }
     }
 }
 
@@ -189,7 +196,7 @@ const WEIGHTS: u64 = u64::MAX;
 const ORDER: u64 = u64::MAX - 1;
 const START: u64 = u64::MAX - 2;
 const BOUND: u64 = u64::MAX - 4;
-const WEIGH: u64 = u64::MAX - 5;
+const FINISH: u64 = u64::MAX - 5;
 
 impl<'a> Training<'a> {
     /// A model before its first epoch.
@@ -205,21 +212,22 @@ impl<'a> Training<'a> {
                 reason: "there is no document with a word to learn from",
             });
         }
-        let shape = Shape::with(&settings.layers, settings.method.is_tight())?;
+        let method = settings.method;
+        let shape = Shape::with(&settings.layers, method.is_tight())?;
         let mut rng = stream(settings.seed, START, 0, 0);
         let terms = start(corpus, settings, &mut rng);
         let between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
-        let parameters_len = settings.method.parameters_len(&shape);
+        let parameters_len = method.parameters_len(&shape);
         let network = Network::of(settings, &shape, corpus.terms_len());
         let len = if network.is_some() { 0 } else { parameters_len * corpus.documents_len() };
         let mut local = [vec![Lanes::default(); len], vec![Lanes::default(); len], vec![Lanes::default(); len]];
         local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
             let mut rng = stream(settings.seed, START, 1 + d as u64, 0);
-            settings.method.start(&shape, settings.activity, &mut rng, own);
+            method.start(&shape, settings.activity, &mut rng, own);
         });
         let constant = |d| -corpus.document(d).1.iter().map(|x| ln_factorial(f64::from(*x))).sum::<f64>();
         let visits_len = settings.batch.min(corpus.documents_len()).div_ceil(CHUNK);
-        let visit = Visit::new(&shape, settings.method, &between, network.as_ref());
+        let visit = Visit::new(&shape, method, &between, network.as_ref());
         Ok(Self {
             corpus,
             settings: settings.clone(),
@@ -285,11 +293,11 @@ impl<'a> Training<'a> {
         let links: Vec<Link> = between.iter().map(Between::link).collect();
         let one = |d: usize| {
             let (terms, counts) = self.corpus.document(d);
-            let mut estimator = Estimator::new(&self.shape, self.settings.method);
+            let own = self.own(d);
+            let mut estimator = Estimator::new(&self.shape, self.settings.method.of(&self.shape, &own));
             let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
             let words = Words { terms, counts };
-            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, &self.own(d), rounds, &mut rng)
-                + self.constants[d]
+            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, &own, rounds, &mut rng) + self.constants[d]
         };
         let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
         documents.iter().sum::<f64>() + self.of_weights()
@@ -328,28 +336,31 @@ impl<'a> Training<'a> {
         }
         self.epoch += 1;
         if self.epoch == self.settings.epochs {
-            self.weigh();
+            self.finish();
         }
         let objective = elbo + self.of_weights();
         self.history.push(objective);
         Epoch { number: self.epoch, objective }
     }
 
-    /// Leaves each document as much of its dependence as its bound is the better for.
-    fn weigh(&mut self) {
-        if self.settings.method == Method::MeanField || self.network.is_some() {
+    /// Adds what comes when the weights are there: the weights of mixtures, and dependence that joins mean-field.
+    fn finish(&mut self) {
+        let (shape, settings, method) = (&self.shape, &self.settings, self.settings.method);
+        if self.network.is_some() || method.has_nothing_to_add() {
             return;
         }
         let between = self.settled();
         let links: Vec<Link> = between.iter().map(Between::link).collect();
-        let (shape, settings, corpus, seen) = (&self.shape, &self.settings, self.corpus, self.terms.seen());
-        let parameters_len = settings.method.parameters_len(shape);
-        self.local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
+        let (corpus, seen) = (self.corpus, self.terms.seen());
+        let steps = settings.epochs.saturating_mul(settings.local_steps);
+        let settled = Settled { steps, size: settings.size(shape), draws: settings.draws };
+        self.local[0].par_chunks_mut(method.parameters_len(shape)).enumerate().for_each(|(d, own)| {
             let (terms, counts) = corpus.document(d);
             let words = Words { terms, counts };
-            let mut estimator = Estimator::new(shape, settings.method);
-            let rng = stream(settings.seed, WEIGH, d as u64, 0);
-            estimator.weigh(settings.method, shape, &words, &seen, &links, own, &rng);
+            let mut estimator = Estimator::new(shape, method);
+            let rng = stream(settings.seed, FINISH, d as u64, 0);
+            estimator.join(method, shape, &words, &seen, &links, own, settled, &rng);
+            estimator.weigh(shape, &words, &seen, &links, own, &rng);
         });
     }
 
@@ -357,7 +368,7 @@ impl<'a> Training<'a> {
     fn run_batch(&mut self, batch: &[usize]) -> f64 {
         let settings = &self.settings;
         let done = self.epoch as f32 / settings.epochs.max(1) as f32;
-        let (falling, method) = (adam::falling(done), settings.method.at(done));
+        let (falling, method) = (adam::falling(done), self.settings.method.at(done, self.network.is_some()));
         let draws = method.draws(settings.draws);
         let mut rng = stream(settings.seed, self.step, WEIGHTS, 0);
         for between in &mut self.between {
@@ -366,7 +377,7 @@ impl<'a> Training<'a> {
         let links: Vec<Link> = self.between.iter().map(Between::link).collect();
         let (shape, seen, corpus, constants, step) =
             (&self.shape, self.terms.seen(), self.corpus, &self.constants, self.step);
-        let parameters_len = settings.method.parameters_len(shape);
+        let parameters_len = self.settings.method.parameters_len(shape);
         let fitted_len = method.parameters_len(shape);
         for visit in &mut self.visits {
             visit.estimator.put(method, shape);
@@ -391,7 +402,7 @@ impl<'a> Training<'a> {
         let network = self.network.as_ref();
         let used = batch.len().div_ceil(CHUNK);
         let number = self.epoch * settings.local_steps;
-        let size = settings.local_size * falling * if shape.is_continuous() { CONTINUOUS } else { 1.0 };
+        let size = settings.size(shape) * falling;
         self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
             |((visit, documents), lent)| {
                 visit.clear();

@@ -15,10 +15,10 @@ pub const SEEDS: &str = "1,2";
 /// Points foretell best.
 pub const WEIGHTS: Belief = Belief::Point;
 /// How often every document is visited, and draws in a step of its latents.
-pub const EPOCHS: u32 = 60;
-pub const DRAWS: usize = 1;
+pub const EPOCHS: u32 = 20;
+pub const DRAWS: usize = 4;
 /// Steps that a document which was set aside is fitted for: with few of them methods are told apart by how fast they are.
-pub const STEPS: u32 = 1000;
+pub const STEPS: u32 = 300;
 /// The share of the documents that are set aside, and how many of them are measured at most: with so many steps, measuring takes
 /// longer than training.
 pub const HELDOUT: f64 = 0.1;
@@ -26,7 +26,7 @@ pub const MEASURED: usize = 300;
 /// Times eight draws that the bound of the training is taken over.
 pub const BOUND_ROUNDS: u64 = 8;
 /// The steps of the curve, and of how many documents it is at most.
-pub const CURVE: &str = "50,100,200,400,800,1600";
+pub const CURVE: &str = "25,50,100,200,400,800";
 pub const CURVE_DOCUMENTS: usize = 200;
 
 /// What a person chooses that all cells share.

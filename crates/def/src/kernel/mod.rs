@@ -10,8 +10,8 @@ pub(crate) mod normal;
 pub(crate) mod words;
 
 use hyperprior_math::simd::{Simd, prelude::*};
-use hyperprior_math::single::simd::{V, load};
 use hyperprior_math::single::Tile;
+use hyperprior_math::single::simd::{V, load};
 
 /// The sum of the lanes.
 #[inline(always)]

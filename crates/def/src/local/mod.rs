@@ -138,17 +138,39 @@ impl Method {
         }
     }
 
-    /// What is fitted when this share of the steps is done. The points of a mixture go their own ways from the beginning; other
-    /// dependence is added to where mean-field has settled.
-    pub(crate) fn at(self, done: f32) -> Self {
-        if done < ALONE && self.points().is_none() { Self::MeanField } else { self }
+    /// What is fitted when this share of the steps is done. The points of a mixture go their own ways from the beginning. Flows are
+    /// added to where mean-field has settled, and so are Gaussians where a network gives the parameters; to parameters that documents
+    /// have of their own they come last, see [`Method::joins`].
+    pub(crate) fn at(self, done: f32, has_network: bool) -> Self {
+        let is_alone = self.joins(has_network) || (done < ALONE && self.points().is_none());
+        if is_alone { Self::MeanField } else { self }
     }
 
-    /// How many draws a step takes where so many are asked for: those of a pair share the random numbers of their latents.
+    /// Whether dependence is added when the weights are there and mean-field has settled.
+    pub(crate) fn joins(self, has_network: bool) -> bool {
+        self.rank() > 0 && !has_network
+    }
+
+    /// What a document with these parameters has: where it was left no dependence, mean-field, down to the random numbers.
+    pub(crate) fn of(self, shape: &Shape, parameters: &[Lanes]) -> Self {
+        let is_flat = |u: &Lanes| u.0.iter().all(|u| *u == 0.0);
+        match self.dependence(shape) {
+            Some(range) if parameters[range.clone()].iter().all(is_flat) => Self::MeanField,
+            _ => self,
+        }
+    }
+
+    /// Whether a document is done with when its weights and its steps are.
+    pub(crate) fn has_nothing_to_add(self) -> bool {
+        !self.joins(false) && self.points().is_none()
+    }
+
+    /// How many draws a step takes where so many are asked for: every point of a mixture has one, and where draws come in pairs there
+    /// are two.
     pub(crate) fn draws(self, wanted: usize) -> usize {
         match self.points() {
-            Some(points) => (points * wanted).min(DRAWS),
-            None if self.rank() > 0 => (2 * wanted).min(DRAWS),
+            Some(points) => points.max(wanted),
+            None if self.rank() > 0 => wanted.max(2),
             None => wanted,
         }
     }
@@ -160,12 +182,25 @@ impl Method {
 
     /// Whose gradients a parameter's steps are measured by, and how large they are in those units. Near mean-field the gradient along
     /// U is small and nearly all noise; measured by itself it would move as far as any other.
-    pub(crate) fn units(self, shape: &Shape, size: f32) -> Units {
+    pub(crate) fn units(self, shape: &Shape, size: f32, size_beyond: f32) -> Units {
         let (n, len) = (shape.tiles_len(), shape.lambda_len());
         if self.rank() == 0 {
             return Units::own(self.parameters_len(shape), size);
         }
-        Units { own: len, by: n, size, size_beyond: size * STEP }
+        Units { own: len, by: n, size, size_beyond: size_beyond * STEP }
+    }
+
+    /// What steps of a document's parameters are measured by.
+    pub(crate) fn pace(self, shape: &Shape) -> Pace {
+        if shape.lambda_len() > shape.tiles_len() || matches!(self, Self::Flow(..)) {
+            return Pace::Measured;
+        }
+        if self.rank() > 0 { Pace::Both } else { Pace::Natural }
+    }
+
+    /// How many points λ has.
+    pub(crate) fn points_len(self) -> usize {
+        self.points().unwrap_or(1)
     }
 
     /// Parameters to start from: all latents at the given mean, and nearly mean-field.
@@ -207,6 +242,17 @@ impl Method {
             Flow::start((flow, inverse), shape, rng, out);
         }
     }
+}
+
+/// What steps are measured by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// The curvature of q: all latents are discrete, and λ is a point or one of a few.
+    Natural,
+    /// The gradients before them, as Adam's.
+    Measured,
+    /// The one for where λ lies, the other for how it spreads.
+    Both,
 }
 
 /// The share of the steps that mean-field takes alone.
