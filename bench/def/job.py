@@ -5,7 +5,8 @@ q(W_vk) = Gamma(A_vk, B_k). A step has, from 8 draws of z for each of 256 docume
   the value     sum_v x_v ln R_v - sum_k m_k sum_v E W_vk - KL(q(z) || p(z)),
   the signal    E[f(z + e_k) - f(z)] of every latent: sum_v x_v ln(1 + W_vk / R_v) over the draws, and what does not depend on them,
   the statistic sum_d x_v z_k / R_v of every weight,
-and then moves lambda and c along their gradients with Adam and A and B a part of the way to their conjugate values.
+and then takes ln m a share of the signal further, c along its gradient with Adam, and A and B a part of the way to their conjugate
+values.
 """
 
 import collections
@@ -16,12 +17,12 @@ import numpy as np
 LATENTS, DRAWS = 100, 8
 RATE_MIN = 1e-4
 PRIOR_SHAPE, PRIOR_RATE = 0.1, 0.3
-LOCAL_SIZE, BETWEEN_SIZE = 0.1, 0.02
+LOCAL_SIZE, STEP_MAX, LEAST, BETWEEN_SIZE = 0.3, 0.5, 6.2e-6, 0.02
 FIRST, SECOND, TINY = 0.9, 0.99, 1e-7
 DELAY, FORGETTING, SHARP = 4.0, 0.6, 0.7
 
 State = collections.namedtuple(
-    "State", "lam lam_first lam_second shape rate intercept intercept_first intercept_second seen sums"
+    "State", "lam shape rate intercept intercept_first intercept_second seen sums"
 )
 # What a step depends on beside the state: its number, how far the statistics move, the share of the first step size, and how far
 # what documents see of the weights has gone from E W to exp E ln W.
@@ -77,22 +78,20 @@ def start(folder, documents):
     intercept = read(folder, "start_intercept", LATENTS)
     rate = np.full(LATENTS, PRIOR_RATE + documents.len)
     lam = np.log(np.expm1(activity))
-    state = State(
-        lam, 0 * lam, 0 * lam, mean * rate, rate, intercept, 0 * intercept, 0 * intercept, mean, mean.sum(axis=0)
-    )
+    state = State(lam, mean * rate, rate, intercept, 0 * intercept, 0 * intercept, mean, mean.sum(axis=0))
     return state, read(folder, "background", documents.terms_len)
 
 
 def finish(xp, sigmoid, softplus, state, at, log_rates, signal, explained):
     """A step once its documents are done, in numpy, JAX or PyTorch. `log_rates` is sum_v x_v ln R_v of each document, `signal`
     sum_v x_v ln(1 + W_vk / R_v), both averaged over the draws, and `explained` sum_d x_v z_k / R_v over documents and draws."""
-    lam, rate = state.lam, state.rate
-    mean, above = softplus(lam) + RATE_MIN, softplus(state.intercept) + RATE_MIN
+    rate = state.rate
+    mean, above = softplus(state.lam) + RATE_MIN, softplus(state.intercept) + RATE_MIN
     log_ratio = xp.log(above) - xp.log(mean)
     value = log_rates + (mean * (log_ratio + 1 - state.sums) - above).sum(-1)
-    lam, *lam_moments = ascend(
-        xp, lam, sigmoid(lam) * (signal - state.sums + log_ratio), state.lam_first, state.lam_second, at, LOCAL_SIZE
-    )
+    step = xp.clip(LOCAL_SIZE * at.falling * (signal - state.sums + log_ratio), -STEP_MAX, STEP_MAX)
+    soft = xp.clip(mean * xp.exp(step) - RATE_MIN, LEAST, None)
+    lam = soft + xp.log(-xp.expm1(-soft))
     d_intercept = sigmoid(state.intercept) * (mean / above - 1).sum(0)
     intercept, *intercept_moments = ascend(
         xp, state.intercept, d_intercept, state.intercept_first, state.intercept_second, at, BETWEEN_SIZE
@@ -101,7 +100,7 @@ def finish(xp, sigmoid, softplus, state, at, log_rates, signal, explained):
     shape = state.shape + at.forgetting * (goal - state.shape)
     rate = rate + at.forgetting * (PRIOR_RATE + mean.sum(0) - rate)
     seen, sums = look(xp, shape, rate, at.sharpness)
-    return State(lam, *lam_moments, shape, rate, intercept, *intercept_moments, seen, sums), value
+    return State(lam, shape, rate, intercept, *intercept_moments, seen, sums), value
 
 
 def look(xp, shape, rate, sharpness):

@@ -109,6 +109,7 @@ def forms(documents, background):
 
     return {
         "dense": dense(documents, background),
+        "sparse, 1 group": made(1, logs_apart, "one by one"),
         "sparse, 8 groups": made(8, logs_apart, "sorted"),
         "sparse, 32 groups": made(32, logs_apart, "sorted"),
         "sparse, 32 groups, four draws a logarithm": made(32, logs_together, "sorted"),

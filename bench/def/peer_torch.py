@@ -41,9 +41,13 @@ def inverted(state):
 DRAWS = {"poisson": drawn, "inversion": inverted}
 
 
+def logs_apart(w, inverse):
+    """sum_s ln(1 + W / R) of every word and latent, a logarithm for each draw."""
+    return torch.log1p(w[:, None] * inverse[..., None]).sum(1)
+
+
 def logs_together(w, inverse):
-    """sum_s ln(1 + W / R) of every word and latent, one logarithm for four draws: a product of four is a number as long as no factor
-    is beyond 1e9."""
+    """The same with one logarithm for four draws: a product of four is a number as long as no factor is beyond 1e9."""
     total = None
     for first in range(0, job.DRAWS, 4):
         product = torch.addcmul(ONE, w, inverse[:, first, :, None])
@@ -82,6 +86,7 @@ def sparse(documents, background, groups, logs=logs_together):
 
 
 def forms(documents, background):
-    made = {f"sparse, {groups} groups": sparse(documents, background, groups) for groups in (32, 64, 128)}
+    made = {"sparse, 1 group": sparse(documents, background, 1, logs_apart)}
+    made |= {f"sparse, {groups} groups": sparse(documents, background, groups) for groups in (32, 64, 128)}
     made["sparse, 8 groups, compiled"] = torch.compile(sparse(documents, background, 8), dynamic=False)
     return made

@@ -5,7 +5,8 @@ mod flow;
 mod mixture;
 
 use crate::document::DocumentModel;
-use crate::estimate::{Estimator, Wanted};
+use crate::estimate::{Estimator, Given, Wanted};
+use crate::kernel::between::Link;
 use crate::kernel::words::Words;
 use crate::local::Method;
 use crate::shape::{Family, Layer, Shape};
@@ -107,6 +108,11 @@ struct Place {
 type Lambda = (f64, f64);
 
 impl Case {
+    fn given<'a>(&'a self, links: &'a [Link<'a>]) -> Given<'a> {
+        let words = Words { terms: &self.words.0, counts: &self.words.1 };
+        Given { shape: &self.shape, words, seen: self.terms.seen(), links }
+    }
+
     fn places(&self) -> Vec<Place> {
         let layers = self.shape.layers().iter().enumerate();
         layers
@@ -272,7 +278,6 @@ fn check_case(case: Case, method: Method, most: usize) {
     let eps: Vec<f32> = estimator.noise().iter().map(|e| e[0]).collect();
     let bound = |parameters: &[Lanes]| case.bound(&states, parameters, &eps);
     let lambda = case.lambda(&case.parameters, &eps);
-    let words = Words { terms: &case.words.0, counts: &case.words.1 };
     let links: Vec<_> = case.between.iter().map(Between::link).collect();
     let mut gradient = vec![[0.0_f64; 16]; case.parameters.len()];
     let mut d_between: Vec<Vec<[f64; 16]>> = case.between.iter().map(|b| vec![[0.0; 16]; b.len()]).collect();
@@ -281,8 +286,7 @@ fn check_case(case: Case, method: Method, most: usize) {
         let (z, weight) = case.z(state, &lambda);
         case.put(&z, 0, &mut estimator);
         estimator.follow(&case.shape, 1);
-        let one =
-            estimator.evaluate(&case.shape, &words, &case.terms.seen(), &links, &case.parameters, 1, Wanted::Gradient);
+        let one = estimator.evaluate(&case.given(&links), &case.parameters, 1, Wanted::Gradient);
         value += weight * f64::from(one);
         let mut own: Vec<Vec<Lanes>> = case.between.iter().map(|b| vec![Lanes::default(); b.len()]).collect();
         estimator.between(&case.shape, 1, &mut own);

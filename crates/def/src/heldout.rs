@@ -3,13 +3,14 @@
 use crate::adam;
 use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
 use crate::error::{Error, Result};
-use crate::estimate::{Estimator, Settled};
+use crate::estimate::{Estimator, Given, Settled};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
 use crate::network::{Network, Pass};
+use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::train::{Settings, Training};
+use crate::train::Training;
 use crate::weights::{Between, TermWeights};
 use hyperprior_math::random::stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes};
@@ -52,7 +53,7 @@ impl FitSettings {
 
 impl Default for FitSettings {
     fn default() -> Self {
-        Self { steps: 300, size: 0.1, draws: 4 }
+        Self { steps: 300, size: 0.3, draws: 4 }
     }
 }
 
@@ -219,6 +220,7 @@ impl<'a> Predictor<'a> {
         let weights = Seen { weights: whole.weights, background: whole.background, sums: &sums };
         let links: Vec<Link> = self.between.iter().map(Between::link).collect();
         let words = Words { terms: &seen.terms, counts: &seen.counts };
+        let given = Given { shape, words, seen: weights, links: &links };
         let mut estimator = Estimator::new(shape, self.method);
         if let Some(network) = self.network {
             network.forward(&words, &mut Pass::default(), &mut at);
@@ -229,20 +231,24 @@ impl<'a> Predictor<'a> {
             let method = self.method.at(done, false);
             estimator.put(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
-            estimator.step(shape, &words, &weights, &links, own, method.draws(self.settings.draws), &mut rng);
+            let begins = method.begins(steps);
+            if step == begins {
+                method.begin(shape, own);
+            }
+            estimator.step(&given, own, method.draws(self.settings.draws), &mut rng);
             let size = self.settings.size * adam::falling(done);
-            estimator.climb(method, shape, [own, &mut first, &mut second], step + 1, size);
+            estimator.climb(method, &given, [own, &mut first, &mut second], step + 1 - begins, size);
         }
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
         if self.network.is_none() {
             let FitSettings { steps, size, draws } = self.settings;
             let settled = Settled { steps, size, draws };
-            estimator.join(self.method, shape, &words, &weights, &links, &mut at, settled, &apart);
-            estimator.weigh(shape, &words, &weights, &links, &mut at, &apart);
+            estimator.join(self.method, &given, &mut at, settled, &apart);
+            estimator.weigh(&given, &mut at, &apart);
         }
         estimator.put(self.method.of(shape, &at), shape);
-        let bound = estimator.bound(shape, &words, &weights, &links, &at, BOUND_ROUNDS, &mut rng);
+        let bound = estimator.bound(&given, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
     }
 

@@ -26,10 +26,12 @@ mod local;
 mod natural;
 mod network;
 mod sealed;
+mod settings;
 mod shape;
 pub mod topics;
 mod train;
 mod trained;
+mod visit;
 mod weights;
 
 pub use activity::Activity;
@@ -38,9 +40,10 @@ pub use document::DocumentModel;
 pub use error::{Error, Result};
 pub use infer::Inferred;
 pub use local::Method;
+pub use settings::Settings;
 pub use shape::{Family, Layer, Shape};
 pub use topics::Topics;
-pub use train::{Epoch, Settings, Training};
+pub use train::{Epoch, Training};
 pub use trained::Trained;
 pub use weights::{Belief, Between, TermPrior, TermWeights};
 

@@ -1,6 +1,8 @@
-//! Steps along the natural gradient (Amari, 1998) of discrete latents: where the bound's derivative along a mean is s, the natural
-//! parameter, ln m of a count or the log odds of a binary latent, goes up by a share of s. With the other latents as they are, a
-//! whole s is the way to the best.
+//! Steps of discrete latents, by the curvature of the bound. Where its derivative along a mean is s, the natural parameter, ln m of
+//! a count or the log odds of a binary latent, goes up by a share of s: the natural gradient (Amari, 1998). With the other latents
+//! as they are, a whole s takes a binary latent to its best. Of a count s falls with m itself, near the best by about the words
+//! Σ_v W_v that one more of it brings for each unit of ln m where no other latent has a part in them, and its share is the smaller
+//! for that: otherwise it would leap over its best and back.
 
 use crate::kernel::between::RATE_MIN;
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -12,6 +14,9 @@ use hyperprior_math::single::simd::{V, exp, ln, load, softplus_sigmoid, splat};
 const STEP_MAX: f32 = 0.5;
 const FAR: f32 = 12.0;
 
+/// How fast s falls with ln m of a count, over what it would where no other latent has a part in its words.
+const STIFF: f32 = 1.0 / 3.0;
+
 /// λ for the mean m = ln(1 + e^λ) + the least.
 #[inline(always)]
 fn parameter<S: Simd>(s: S, m: V<S>) -> V<S> {
@@ -22,28 +27,48 @@ fn parameter<S: Simd>(s: S, m: V<S>) -> V<S> {
     x.simd_lt(splat(s, 0.01)).select(small, large)
 }
 
+/// A step of the natural parameter, given its share of the gradient.
 #[inline(always)]
-fn ascend_kernel<S: Simd>(s: S, is_binary: bool, at: &mut [Lanes], gradient: &[Lanes], share: f32) {
-    let (low, high) = (splat(s, -STEP_MAX), splat(s, STEP_MAX));
+fn step<S: Simd>(s: S, gradient: V<S>, slope: V<S>, share: V<S>) -> V<S> {
+    let g = gradient.abs().simd_lt(splat(s, f32::INFINITY)).select(gradient, splat(s, 0.0));
+    (g * share / slope.max(splat(s, 1e-9))).max(splat(s, -STEP_MAX)).min(splat(s, STEP_MAX))
+}
+
+#[inline(always)]
+fn bits_kernel<S: Simd>(s: S, at: &mut [Lanes], gradient: &[Lanes], share: f32) {
     for (at, gradient) in at.iter_mut().zip(gradient) {
-        let (lambda, g) = (load(s, &at.0), load(s, &gradient.0));
-        let g = g.abs().simd_lt(splat(s, f32::INFINITY)).select(g, splat(s, 0.0));
-        let (soft, sigmoid) = softplus_sigmoid(s, lambda);
-        let slope = if is_binary { sigmoid * (splat(s, 1.0) - sigmoid) } else { sigmoid };
-        let step = (g * share / slope.max(splat(s, 1e-9))).max(low).min(high);
-        let lambda = if is_binary {
-            (lambda + step).max(splat(s, -FAR)).min(splat(s, FAR))
-        } else {
-            // Where there is nothing to climb nothing moves.
-            step.simd_eq(splat(s, 0.0)).select(lambda, parameter(s, (soft + RATE_MIN) * exp(s, step)))
-        };
-        lambda.store_slice(&mut at.0);
+        let lambda = load(s, &at.0);
+        let (_, sigmoid) = softplus_sigmoid(s, lambda);
+        let slope = sigmoid * (splat(s, 1.0) - sigmoid);
+        let lambda = lambda + step(s, load(s, &gradient.0), slope, splat(s, share));
+        lambda.max(splat(s, -FAR)).min(splat(s, FAR)).store_slice(&mut at.0);
     }
 }
 
 simd_fn!(
-    /// Takes λ that share of the way that its gradient asks for.
-    pub(crate) fn ascend(is_binary: bool, at: &mut [Lanes], gradient: &[Lanes], share: f32) = ascend_kernel
+    /// Takes λ of binary latents that share of the way that its gradient asks for.
+    pub(crate) fn ascend_bits(at: &mut [Lanes], gradient: &[Lanes], share: f32) = bits_kernel
+);
+
+#[inline(always)]
+fn counts_kernel<S: Simd>(s: S, at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) {
+    for (i, (at, gradient)) in at.iter_mut().zip(gradient).enumerate() {
+        let lambda = load(s, &at.0);
+        let (soft, sigmoid) = softplus_sigmoid(s, lambda);
+        let stiff = match words.get(i) {
+            Some(words) => (load(s, &words.0) + 1.0) * STIFF,
+            None => splat(s, 1.0),
+        };
+        let step = step(s, load(s, &gradient.0), sigmoid, splat(s, share) / stiff);
+        let moved = parameter(s, (soft + RATE_MIN) * exp(s, step));
+        // Where there is nothing to climb nothing moves.
+        step.simd_eq(splat(s, 0.0)).select(lambda, moved).store_slice(&mut at.0);
+    }
+}
+
+simd_fn!(
+    /// The same of counts, each of which brings so many words; none are said of layers above the lowest.
+    pub(crate) fn ascend_counts(at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) = counts_kernel
 );
 
 #[cfg(test)]
@@ -52,27 +77,46 @@ mod tests {
     use hyperprior_math::single::LANES;
 
     #[test]
-    fn a_whole_step_arrives() {
-        // The bound a·m − (m ln m − m) of a count, and a·m + H(m) of a binary latent, are best at m = e^a and at 1/(1 + e^−a).
+    fn a_whole_step_of_a_binary_latent_arrives() {
         let from: [f32; LANES] = std::array::from_fn(|i| i as f32 - 9.0);
-        for is_binary in [false, true] {
-            for shift in [-0.4_f32, 0.0, 0.3] {
-                let mean = |l: f32| if is_binary { 1.0 / (1.0 + (-l).exp()) } else { l.exp().ln_1p() + RATE_MIN };
-                let natural = |l: f32| if is_binary { l } else { mean(l).ln() };
-                let slope = |l: f32| if is_binary { mean(l) * (1.0 - mean(l)) } else { 1.0 / (1.0 + (-l).exp()) };
-                let mut at = [Lanes(from)];
-                ascend(is_binary, &mut at, &[Lanes(from.map(|l| shift * slope(l)))], 1.0);
-                for (l, after) in from.iter().zip(at[0].0) {
-                    let wanted = natural(*l) + shift;
-                    // Below the least a count cannot go.
-                    if is_binary || wanted > (1.2 * RATE_MIN).ln() {
-                        assert!(
-                            (natural(after) - wanted).abs() < 2e-3,
-                            "{l} to {after}, {} not {wanted}",
-                            natural(after)
-                        );
+        for shift in [-0.4_f32, 0.0, 0.3] {
+            let slope = |l: f32| 1.0 / (2.0 + l.exp() + (-l).exp());
+            let mut at = [Lanes(from)];
+            ascend_bits(&mut at, &[Lanes(from.map(|l| shift * slope(l)))], 1.0);
+            for (l, after) in from.iter().zip(at[0].0) {
+                assert!((after - l - shift).abs() < 1e-4, "{l} to {after}");
+            }
+        }
+    }
+
+    #[test]
+    fn counts_of_many_words_settle() {
+        // x words of one kind, W of them for each of the count: the best mean is near x/W, and steps get there from anywhere.
+        for (words, brought) in [(50.0_f32, 10.0_f32), (2500.0, 500.0), (60.0, 20.0), (40.0, 5.0)] {
+            for start in [-9.0_f32, 0.5, 30.0] {
+                let mut at = [Lanes([start; LANES])];
+                let mean = |l: f32| if l > 20.0 { l } else { l.exp().ln_1p() } + RATE_MIN;
+                let signal = |m: f32| {
+                    // E over a Poisson of Δ(x ln(1 + W z)), less the words brought, with a prior of mean 1.
+                    let (mut p, mut sum) = (f64::from(-m).exp(), 0.0);
+                    for z in 0..400 {
+                        let rate = 1.0 + f64::from(brought) * f64::from(z);
+                        sum += p * f64::from(words) * ((rate + f64::from(brought)) / rate).ln();
+                        p *= f64::from(m) / f64::from(z + 1);
                     }
+                    sum as f32 - brought - m.ln()
+                };
+                for _ in 0..300 {
+                    let l = at[0].0[0];
+                    let slope = 1.0 / (1.0 + (-l).exp());
+                    ascend_counts(&mut at, &[Lanes([signal(mean(l)) * slope; LANES])], &[Lanes([brought; LANES])], 0.3);
                 }
+                let left = signal(mean(at[0].0[0]));
+                assert!(
+                    left.abs() < 0.02 * (1.0 + brought),
+                    "{words} words, {brought} each: {left} left at {}",
+                    mean(at[0].0[0])
+                );
             }
         }
     }

@@ -6,8 +6,8 @@
 use crate::adam::{Adam, Units, ascend};
 use crate::kernel::total;
 use crate::kernel::words::Words;
+use crate::settings::Settings;
 use crate::shape::Shape;
-use crate::train::Settings;
 use hyperprior_math::random::{Stream, stream};
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;

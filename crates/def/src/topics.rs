@@ -167,8 +167,8 @@ pub(crate) fn descending(values: &[f64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::Settings;
     use crate::shape::{Family, Layer};
-    use crate::train::Settings;
     use std::collections::HashSet;
 
     const SKY: [&str; 4] = ["cloud", "moon", "star", "sun"];

@@ -3,131 +3,23 @@
 use crate::adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
-use crate::estimate::{Estimator, Settled};
+use crate::estimate::{Estimator, Given, Settled};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
-use crate::local::Method;
 use crate::network::{Network, Pass};
-use crate::shape::{Family, Layer, Shape};
-use crate::weights::{Belief, Between, TermPrior, TermWeights};
+use crate::settings::Settings;
+use crate::shape::Shape;
+use crate::visit::{CHUNK, TermIndex, Visit, add};
+use crate::weights::{Between, TermWeights};
 use hyperprior_math::random::{Stream, stream};
-use hyperprior_math::single::{DRAWS, Lanes, Tile};
+use hyperprior_math::single::Lanes;
 use hyperprior_math::special::ln_factorial;
 use rand::RngExt;
 use rand::seq::SliceRandom;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::borrow::Cow;
-
-/// Everything that decides how a training goes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Settings {
-    /// The layers, the one next to the words first.
-    pub layers: Vec<Layer>,
-    /// The variational model of a document.
-    pub method: Method,
-    /// The hidden units of a network that gives documents their parameters; without it each document has its own.
-    pub amortize: Option<usize>,
-    /// What is believed of the weights.
-    pub weights: Belief,
-    /// The prior of the words' weights.
-    pub term_prior: TermPrior,
-    /// The share of all words that a background of every term's share in the corpus explains. It is given, not learnt.
-    pub background: f32,
-    /// The mean that latents start from; Gaussian ones start from 0.
-    pub activity: f32,
-    /// The shape of the latents of gamma layers: below 1, most are near 0 and few are large.
-    pub gamma_shape: f32,
-    /// The seed: same seed, same numbers, at any number of threads.
-    pub seed: u64,
-    /// How often every document is visited.
-    pub epochs: u32,
-    /// Documents in a minibatch.
-    pub batch: usize,
-    /// Draws of a document's latents in a step: 1, 2, 4 or 8.
-    pub draws: usize,
-    /// Steps of a document's own parameters at a visit.
-    pub local_steps: u32,
-    /// The size of those steps at the beginning; from half way on it falls along a half cosine.
-    pub local_size: f32,
-    /// The size of steps of the weights between layers.
-    pub between_size: f32,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            layers: vec![Layer { family: Family::Poisson, width: 50 }],
-            method: Method::default(),
-            amortize: None,
-            weights: Belief::default(),
-            term_prior: TermPrior::default(),
-            background: 0.02,
-            activity: 1.0,
-            gamma_shape: 0.3,
-            seed: 1,
-            epochs: 60,
-            batch: 256,
-            draws: 4,
-            local_steps: 5,
-            local_size: 0.3,
-            between_size: 0.02,
-        }
-    }
-}
-
-impl Settings {
-    /// Whether every field has a meaning.
-    ///
-    /// # Errors
-    /// [`Error::BadSetting`] naming the field.
-    pub fn check(&self) -> Result<()> {
-        Shape::new(&self.layers)?;
-        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
-        let positive = |x: f32| x > 0.0 && x.is_finite();
-        for (field, x) in [
-            ("term_prior.shape", self.term_prior.shape),
-            ("term_prior.rate", self.term_prior.rate),
-            ("background", self.background),
-            ("activity", self.activity),
-            ("gamma_shape", self.gamma_shape),
-            ("local_size", self.local_size),
-            ("between_size", self.between_size),
-        ] {
-            if !positive(x) {
-                return bad(field, x.to_string(), "it is a number above 0");
-            }
-        }
-        if self.background >= 1.0 {
-            return bad("background", self.background.to_string(), "it is a share, above 0 and below 1");
-        }
-        if self.activity > ACTIVITY_MAX {
-            return bad("activity", self.activity.to_string(), "a mean of at most 50 is where latents can start");
-        }
-        if self.batch == 0 {
-            return bad("batch", self.batch.to_string(), "a minibatch has at least one document");
-        }
-        if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
-            return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
-        }
-        if let Some(units) = self.amortize.filter(|units| !(1..=HIDDEN_MAX).contains(units)) {
-            return bad("amortize", units.to_string(), "a network has from 1 to 4096 hidden units");
-        }
-        if self.local_steps == 0 {
-            return bad("local_steps", self.local_steps.to_string(), "a document takes at least one step at a visit");
-        }
-        Ok(())
-    }
-}
-
-impl Settings {
-    /// The size of documents' steps at the beginning.
-    fn size(&self, shape: &Shape) -> f32 {
-        self.local_size * if shape.is_continuous() { CONTINUOUS } else { 1.0 }
-    }
-}
 
 /// What an epoch did.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -157,38 +49,6 @@ pub struct Training<'a> {
     /// −Σ ln x! of each document.
     constants: Vec<f64>,
     visits: Vec<Visit>,
-}
-
-/// Steps where some latents are continuous, beside others: their gradients change with every draw of the rest.
-const CONTINUOUS: f32 = 1.0 / 3.0;
-/// The most hidden units.
-const HIDDEN_MAX: usize = 4096;
-/// The largest mean that latents start from.
-const ACTIVITY_MAX: f32 = 50.0;
-
-/// Documents that one thread treats at a time.
-const CHUNK: usize = 16;
-
-/// A few documents of a minibatch, and what came of them.
-#[derive(Clone, Debug)]
-struct Visit {
-    estimator: Estimator,
-    /// The lowest layer's draws of each document, and 1/R of its words, each draw as much as it counts.
-    z: Vec<Vec<Tile>>,
-    inverse: Vec<Vec<[f32; DRAWS]>>,
-    activity: Vec<Lanes>,
-    d_between: Vec<Vec<Lanes>>,
-    value: f64,
-    amortized: Amortized,
-}
-
-/// Where a network works.
-#[derive(Clone, Debug, Default)]
-struct Amortized {
-    passes: Vec<Pass>,
-    at: Vec<Lanes>,
-    d_out: Vec<Lanes>,
-    gradient: Vec<Lanes>,
 }
 
 /// Streams for a minibatch's weights, for the order of documents and for the start are apart from those of documents.
@@ -296,8 +156,9 @@ impl<'a> Training<'a> {
             let own = self.own(d);
             let mut estimator = Estimator::new(&self.shape, self.settings.method.of(&self.shape, &own));
             let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
-            let words = Words { terms, counts };
-            estimator.bound(&self.shape, &words, &self.terms.seen(), &links, &own, rounds, &mut rng) + self.constants[d]
+            let (words, seen) = (Words { terms, counts }, self.terms.seen());
+            let given = Given { shape: &self.shape, words, seen, links: &links };
+            estimator.bound(&given, &own, rounds, &mut rng) + self.constants[d]
         };
         let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
         documents.iter().sum::<f64>() + self.of_weights()
@@ -356,11 +217,11 @@ impl<'a> Training<'a> {
         let settled = Settled { steps, size: settings.size(shape), draws: settings.draws };
         self.local[0].par_chunks_mut(method.parameters_len(shape)).enumerate().for_each(|(d, own)| {
             let (terms, counts) = corpus.document(d);
-            let words = Words { terms, counts };
+            let given = Given { shape, words: Words { terms, counts }, seen, links: &links };
             let mut estimator = Estimator::new(shape, method);
             let rng = stream(settings.seed, FINISH, d as u64, 0);
-            estimator.join(method, shape, &words, &seen, &links, own, settled, &rng);
-            estimator.weigh(shape, &words, &seen, &links, own, &rng);
+            estimator.join(method, &given, own, settled, &rng);
+            estimator.weigh(&given, own, &rng);
         });
     }
 
@@ -401,7 +262,9 @@ impl<'a> Training<'a> {
         }
         let network = self.network.as_ref();
         let used = batch.len().div_ceil(CHUNK);
-        let number = self.epoch * settings.local_steps;
+        let begins = method.begins(settings.epochs);
+        let number = (self.epoch - begins.min(self.epoch)) * settings.local_steps;
+        let is_first = self.epoch == begins;
         let size = settings.size(shape) * falling;
         self.visits[..used].par_iter_mut().zip(batch.par_chunks(CHUNK)).zip(lent.par_chunks_mut(CHUNK)).for_each(
             |((visit, documents), lent)| {
@@ -409,22 +272,26 @@ impl<'a> Training<'a> {
                 for (i, d) in documents.iter().enumerate() {
                     let (terms, counts) = corpus.document(*d);
                     let words = Words { terms, counts };
+                    let given = Given { shape, words, seen, links: &links };
                     let mut rng = stream(settings.seed, step, *d as u64, 0);
                     let mut value = 0.0;
                     if let Some(network) = network {
                         let Visit { estimator, amortized, .. } = &mut *visit;
                         network.forward(&words, &mut amortized.passes[i], &mut amortized.at);
                         let at = &amortized.at[..fitted_len];
-                        value = estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
+                        value = estimator.step(&given, at, draws, &mut rng);
                         amortized.d_out[..fitted_len].copy_from_slice(&estimator.gradient);
                         estimator.weights_gradient(value, &mut amortized.d_out[..fitted_len]);
                         network.backward(&mut amortized.passes[i], &amortized.d_out, &mut amortized.gradient);
                     }
                     if let Some([at, first, second]) = &mut lent[i] {
+                        if is_first {
+                            method.begin(shape, at);
+                        }
                         for local_step in 0..settings.local_steps {
-                            value = visit.estimator.step(shape, &words, &seen, &links, at, draws, &mut rng);
+                            value = visit.estimator.step(&given, at, draws, &mut rng);
                             let number = number + local_step + 1;
-                            visit.estimator.climb(method, shape, [at, first, second], number, size);
+                            visit.estimator.climb(method, &given, [at, first, second], number, size);
                         }
                     }
                     visit.value += f64::from(value) + constants[*d];
@@ -486,97 +353,6 @@ const SHARP: f32 = 0.7;
 /// The weights' statistics move (t + delay)^−forgetting of the way at step t.
 const DELAY: f32 = 4.0;
 const FORGETTING: f32 = 0.6;
-
-fn add(sum: &mut [Lanes], other: &[Lanes], scale: f32) {
-    for (sum, other) in sum.iter_mut().zip(other) {
-        for (sum, other) in sum.0.iter_mut().zip(other.0) {
-            *sum += scale * other;
-        }
-    }
-}
-
-impl Visit {
-    fn new(shape: &Shape, method: Method, between: &[Between], network: Option<&Network>) -> Self {
-        let outputs = || vec![Lanes::default(); method.parameters_len(shape)];
-        let amortized = network.map_or_else(Amortized::default, |network| Amortized {
-            passes: vec![Pass::default(); CHUNK],
-            at: outputs(),
-            d_out: outputs(),
-            gradient: vec![Lanes::default(); network.gradient_len()],
-        });
-        let lowest = shape.tiles(0).len();
-        Self {
-            estimator: Estimator::new(shape, method),
-            z: vec![vec![Tile::default(); lowest]; CHUNK],
-            inverse: vec![Vec::new(); CHUNK],
-            activity: vec![Lanes::default(); lowest],
-            d_between: between.iter().map(|between| vec![Lanes::default(); between.len()]).collect(),
-            value: 0.0,
-            amortized,
-        }
-    }
-
-    fn clear(&mut self) {
-        self.activity.fill(Lanes::default());
-        self.d_between.iter_mut().for_each(|d| d.fill(Lanes::default()));
-        self.amortized.gradient.fill(Lanes::default());
-        self.value = 0.0;
-    }
-
-    /// Keeps what the weights need of the last step.
-    fn keep(&mut self, shape: &Shape, i: usize, draws: usize) {
-        let lowest = shape.tiles(0);
-        self.z[i].copy_from_slice(&self.estimator.z[lowest.clone()]);
-        std::mem::swap(&mut self.inverse[i], &mut self.estimator.inverse);
-        let shares = self.estimator.shares;
-        for inverse in &mut self.inverse[i] {
-            inverse[..draws].iter_mut().zip(shares).for_each(|(inverse, share)| *inverse *= share);
-        }
-        for (sum, mean) in self.activity.iter_mut().zip(&self.estimator.mean[lowest]) {
-            for q in 0..draws {
-                for (sum, mean) in sum.0.iter_mut().zip(mean.0[q]) {
-                    *sum += shares[q] * mean;
-                }
-            }
-        }
-        self.estimator.between(shape, draws, &mut self.d_between);
-    }
-}
-
-/// The words of a minibatch term by term.
-struct TermIndex {
-    starts: Vec<u32>,
-    /// The document's place in the minibatch, and the word's place in the document.
-    words: Vec<(u32, u32)>,
-}
-
-impl TermIndex {
-    fn new(corpus: &Corpus, batch: &[usize]) -> Self {
-        let mut starts = vec![0_u32; corpus.terms_len() + 1];
-        for d in batch {
-            for term in corpus.document(*d).0 {
-                starts[*term as usize + 1] += 1;
-            }
-        }
-        for v in 0..corpus.terms_len() {
-            starts[v + 1] += starts[v];
-        }
-        let mut at = starts.clone();
-        let mut words = vec![(0, 0); starts[corpus.terms_len()] as usize];
-        for (place, d) in batch.iter().enumerate() {
-            for (word, term) in corpus.document(*d).0.iter().enumerate() {
-                words[at[*term as usize] as usize] = (place as u32, word as u32);
-                at[*term as usize] += 1;
-            }
-        }
-        Self { starts, words }
-    }
-
-    fn of(&self, term: usize) -> impl Iterator<Item = (usize, usize)> {
-        let range = self.starts[term] as usize..self.starts[term + 1] as usize;
-        self.words[range].iter().map(|(place, word)| (*place as usize, *word as usize))
-    }
-}
 
 /// Each latent starts from the words of a few documents, mixed with those of all.
 fn start(corpus: &Corpus, settings: &Settings, rng: &mut Stream) -> TermWeights {

@@ -2,7 +2,6 @@
 
 use super::{case, states};
 use crate::estimate::{Estimator, Wanted};
-use crate::kernel::words::Words;
 use crate::local::Method;
 use crate::shape::Family;
 use crate::weights::{Belief, Between};
@@ -17,7 +16,6 @@ fn flows_have_the_exact_gradient() {
         let method = Method::Flow(2, 3);
         let case = case(layers, method, Belief::Gamma);
         let states = states(&case.shape, 12, 24);
-        let words = Words { terms: &case.words.0, counts: &case.words.1 };
         let links: Vec<_> = case.between.iter().map(Between::link).collect();
         let run = |parameters: &[Lanes]| -> (f64, Vec<[f64; 16]>) {
             let mut estimator = Estimator::new(&case.shape, method);
@@ -29,15 +27,7 @@ fn flows_have_the_exact_gradient() {
                 estimator.draw(&case.shape, parameters, 1, &mut stream(5, 0, 0, 0));
                 let (z, weight) = case.z(state, &lambda);
                 case.put(&z, 0, &mut estimator);
-                let one = estimator.evaluate(
-                    &case.shape,
-                    &words,
-                    &case.terms.seen(),
-                    &links,
-                    parameters,
-                    1,
-                    Wanted::Gradient,
-                );
+                let one = estimator.evaluate(&case.given(&links), parameters, 1, Wanted::Gradient);
                 value += weight * f64::from(one);
                 for (sum, own) in gradient.iter_mut().zip(&estimator.gradient) {
                     sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));

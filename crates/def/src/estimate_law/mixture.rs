@@ -2,7 +2,6 @@
 
 use super::{CONTINUOUS, Lambda, Place, TIGHT, case_of, states};
 use crate::estimate::{Estimator, Wanted};
-use crate::kernel::words::Words;
 use crate::local::Method;
 use crate::shape::Family;
 use crate::weights::{Belief, Between};
@@ -43,7 +42,6 @@ fn mixtures_have_the_exact_gradient() {
             };
             (0..points).map(|i| weights[i] * of_point(i)).sum()
         };
-        let words = Words { terms: &case.words.0, counts: &case.words.1 };
         let links: Vec<_> = case.between.iter().map(Between::link).collect();
         let mut estimator = Estimator::new(&case.shape, method);
         estimator.draw(&case.shape, &case.parameters, points, &mut stream(5, 0, 0, 0));
@@ -57,15 +55,7 @@ fn mixtures_have_the_exact_gradient() {
             estimator.follow(&case.shape, points);
             // Both points have the same state: each is weighted with its own probability of it.
             estimator.shares[..points].fill(1.0);
-            estimator.evaluate(
-                &case.shape,
-                &words,
-                &case.terms.seen(),
-                &links,
-                &case.parameters,
-                points,
-                Wanted::Gradient,
-            );
+            estimator.evaluate(&case.given(&links), &case.parameters, points, Wanted::Gradient);
             for i in 0..points {
                 let weight = drawn[i].1;
                 let own = f64::from(estimator.level()[i]);

@@ -12,6 +12,8 @@ use rand_distr::{Distribution, Poisson};
 /// Rates below this are drawn by going through the values, up to the largest here, which none that is below comes near.
 const SMALL: f32 = 40.0;
 const VALUES: usize = 160;
+/// Beyond the mean, a probability that is none.
+const NONE: f32 = 1e-9;
 /// Larger rates are drawn as this.
 const RATE_MAX: f32 = 1e6;
 
@@ -42,7 +44,9 @@ fn counts_kernel<S: Simd>(s: S, mean: &[Tile], draws: usize, z: &mut [Tile]) {
             let mut p = exp(s, -mean);
             let (mut reached, mut count) = (p, splat(s, 0.0));
             for value in 1..VALUES {
-                let is_above = u.simd_gt(reached);
+                // Rounded, the probabilities may sum to less than u: where none is left, the last that had any is it.
+                let is_left = p.simd_gt(splat(s, NONE)) | mean.simd_gt(splat(s, value as f32));
+                let is_above = u.simd_gt(reached) & is_left;
                 if !is_above.any_true() {
                     break;
                 }
@@ -115,6 +119,13 @@ mod tests {
             assert!((square - m - m * m).abs() < 6.0 * error, "square {square} of {m}");
         }
         assert_eq!(sums[means.len()..], [0.0; 10]);
+        // The largest number below 1 has an answer too.
+        for mean in (1..400).map(|i| i as f32 / 10.0) {
+            let mut z = [Tile([[1.0 - 1.0 / 16_777_216.0; LANES]; DRAWS])];
+            small_counts(&[Tile([[mean; LANES]; DRAWS])], 1, &mut z);
+            let far = mean + 8.0 * mean.sqrt() + 8.0;
+            assert!((mean..far).contains(&z[0].0[0][0]), "{} for the mean {mean}", z[0].0[0][0]);
+        }
         let chances = [0.0001_f32, 0.3, 0.9];
         let mut ones = [0.0; 3];
         for row in &mut mean[0].0 {

@@ -304,10 +304,10 @@ fn geometric_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], out: &mut [L
     for (i, (a, out)) in shape.iter().zip(out).enumerate() {
         let a = load(s, &a.0);
         // ψ(a) = ψ(a + 6) − Σ 1/(a + i), and e^ψ(x) = x − 1/2 + 1/(24 x) + 1/(48 x²) − 23/(5760 x³) + …
-        // The last five of those fractions are (5u² + 25u + 24) / (u (u + 3) (a + 3)) with u = (a + 1) (a + 5).
+        // The last five of those fractions are (5 + (10u + 24) / (u (u + 3))) / (a + 3) with u = (a + 1) (a + 5).
         let u = (a + 1.0) * (a + 5.0);
-        let above = u.mul_add(u.mul_add(splat(s, 5.0), splat(s, 25.0)), splat(s, 24.0));
-        let lost = splat(s, 1.0) / a + above / (u * (u + 3.0)) / (a + 3.0);
+        let rest = u.mul_add(splat(s, 10.0), splat(s, 24.0)) / (u * (u + 3.0)) + 5.0;
+        let lost = splat(s, 1.0) / a + rest / (a + 3.0);
         let x = a + 6.0;
         let y = splat(s, 1.0) / x;
         let series = y.mul_add(splat(s, -23.0 / 5760.0), splat(s, 1.0 / 48.0));

@@ -89,6 +89,14 @@ impl Flow {
         }
     }
 
+    /// Puts r where λ has gone to since the start.
+    pub(super) fn begin(lengths: (usize, usize), shape: &Shape, out: &mut [Lanes]) {
+        let (n, first) =
+            (shape.tiles_len(), shape.lambda_len() + Self::pair(lengths, shape).theta_len() - shape.tiles_len());
+        let (means, rest) = out.split_at_mut(first);
+        rest[..n].copy_from_slice(&means[..n]);
+    }
+
     pub(super) fn draw(
         &mut self,
         shape: &Shape,

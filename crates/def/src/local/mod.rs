@@ -146,6 +146,18 @@ impl Method {
         if is_alone { Self::MeanField } else { self }
     }
 
+    /// How many of so many steps are mean-field's before those of a flow, whose parameters have not moved until then.
+    pub(crate) fn begins(self, steps: u32) -> u32 {
+        if matches!(self, Self::Flow(..)) { (ALONE * steps as f32).ceil() as u32 } else { 0 }
+    }
+
+    /// Makes the parameters ready for the first step that is not mean-field's.
+    pub(crate) fn begin(self, shape: &Shape, parameters: &mut [Lanes]) {
+        if let Self::Flow(flow, inverse) = self {
+            Flow::begin((flow, inverse), shape, parameters);
+        }
+    }
+
     /// Whether dependence is added when the weights are there and mean-field has settled.
     pub(crate) fn joins(self, has_network: bool) -> bool {
         self.rank() > 0 && !has_network
