@@ -53,7 +53,7 @@ pub(crate) struct Given<'a> {
 }
 
 /// Steps that are measured by the gradients before them, over shares of the natural gradient.
-const MEASURED: f32 = 0.5;
+pub(crate) const MEASURED: f32 = 0.5;
 
 /// What of a bound is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use crate::adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
-use crate::estimate::{Estimator, Given, Settled};
+use crate::estimate::{Estimator, Given, MEASURED, Settled};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
 use crate::network::{Network, Pass};
@@ -327,7 +327,7 @@ impl<'a> Training<'a> {
             let passes: Vec<&Pass> = (0..batch.len()).map(pass).collect();
             let passes_of =
                 |v: usize| index.of(v).map(|(place, word)| (passes[place], corpus.document(batch[place]).1[word]));
-            network.ascend(&gradient, &passes, passes_of, size);
+            network.ascend(&gradient, &passes, passes_of, size * MEASURED);
         }
         let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
         let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
