@@ -5,7 +5,7 @@ q(W_vk) = Gamma(A_vk, B_k). A step has, from 8 draws of z for each of 256 docume
   the value     sum_v x_v ln R_v - sum_k m_k sum_v E W_vk - KL(q(z) || p(z)),
   the signal    E[f(z + e_k) - f(z)] of every latent: sum_v x_v ln(1 + W_vk / R_v) over the draws, and what does not depend on them,
   the statistic sum_d x_v z_k / R_v of every weight,
-and then takes ln m a share of the signal further, c along its gradient with Adam, and A and B a part of the way to their conjugate
+and then takes ln m a share of the signal further, the less the more words the latent brings, c along its gradient with Adam, and A and B a part of the way to their conjugate
 values.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 LATENTS, DRAWS = 100, 8
 RATE_MIN = 1e-4
 PRIOR_SHAPE, PRIOR_RATE = 0.1, 0.3
-LOCAL_SIZE, STEP_MAX, LEAST, BETWEEN_SIZE = 0.3, 0.5, 6.2e-6, 0.02
+LOCAL_SIZE, STIFF, STEP_MAX, LEAST, BETWEEN_SIZE = 0.5, 1 / 3, 0.5, 6.2e-6, 0.02
 FIRST, SECOND, TINY = 0.9, 0.99, 1e-7
 DELAY, FORGETTING, SHARP = 4.0, 0.6, 0.7
 
@@ -89,7 +89,8 @@ def finish(xp, sigmoid, softplus, state, at, log_rates, signal, explained):
     mean, above = softplus(state.lam) + RATE_MIN, softplus(state.intercept) + RATE_MIN
     log_ratio = xp.log(above) - xp.log(mean)
     value = log_rates + (mean * (log_ratio + 1 - state.sums) - above).sum(-1)
-    step = xp.clip(LOCAL_SIZE * at.falling * (signal - state.sums + log_ratio), -STEP_MAX, STEP_MAX)
+    share = LOCAL_SIZE * at.falling / (STIFF * (1 + state.sums))
+    step = xp.clip(share * (signal - state.sums + log_ratio), -STEP_MAX, STEP_MAX)
     soft = xp.clip(mean * xp.exp(step) - RATE_MIN, LEAST, None)
     lam = soft + xp.log(-xp.expm1(-soft))
     d_intercept = sigmoid(state.intercept) * (mean / above - 1).sum(0)
