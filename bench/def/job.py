@@ -5,8 +5,8 @@ q(W_vk) = Gamma(A_vk, B_k). A step has, from 8 draws of z for each of 256 docume
   the value     sum_v x_v ln R_v - sum_k m_k sum_v E W_vk - KL(q(z) || p(z)),
   the signal    E[f(z + e_k) - f(z)] of every latent: sum_v x_v ln(1 + W_vk / R_v) over the draws, and what does not depend on them,
   the statistic sum_d x_v z_k / R_v of every weight,
-and then takes ln m a share of the signal further, the less the more words the latent brings, c along its gradient with Adam, and A and B a part of the way to their conjugate
-values.
+and then takes ln m a share of the signal further, the less the more words the latent brings, c along its gradient with Adam, and A
+and B a part of the way to their conjugate values.
 """
 
 import collections

@@ -109,7 +109,7 @@ fn every_cell_is_measured_and_kept() {
 fn a_cell_is_what_topics_finds() {
     let folder = Folder::new("tables-topics");
     let (corpus, out) = (corpus(&folder), folder.path("out"));
-    let options = "--families poisson --methods mean-field --flow none --no-curve --steps 1000";
+    let options = "--families poisson --methods mean-field --flow none --no-curve";
     let cell =
         json(&format!("{} {options}", small(&corpus, &out).replace("--steps 6 --measured 5 --curve 3,6", "")))["cells"]
             [1]
