@@ -5,6 +5,7 @@
 //! That of a continuous latent is pathwise: E[∂f/∂z ∂z/∂λ].
 
 use crate::adam;
+use crate::heldout::FitSettings;
 use crate::kernel::between::{Link, activations, gradient, means, own, parents};
 use crate::kernel::continuous;
 use crate::kernel::conway::{self, Counts};
@@ -75,14 +76,6 @@ const REWEIGHED: usize = 3;
 /// How much of its way to what the last draws say a weight's logarithm goes, at least.
 const FOLLOWED: f32 = 0.01;
 
-/// How mean-field has settled: in so many steps of this size, of so many draws each.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Settled {
-    pub(crate) steps: u32,
-    pub(crate) size: f32,
-    pub(crate) draws: usize,
-}
-
 /// Parameters with that share of their dependence; with none, what they were before there was any.
 fn shrunk(before: &[Lanes], after: &[Lanes], scale: f32, to: &mut [Lanes]) {
     let (own, dependence) = to.split_at_mut(before.len());
@@ -90,6 +83,15 @@ fn shrunk(before: &[Lanes], after: &[Lanes], scale: f32, to: &mut [Lanes]) {
     for (to, after) in dependence.iter_mut().zip(&after[before.len()..]) {
         to.0 = after.0.map(|x| scale * x);
     }
+}
+
+/// By how much some values are larger than others from the same random numbers, and the standard error of that.
+fn gain(with: &[f64], without: &[f64]) -> (f64, f64) {
+    let gains: Vec<f64> = with.iter().zip(without).map(|(with, without)| with - without).collect();
+    let n = gains.len() as f64;
+    let mean = gains.iter().sum::<f64>() / n;
+    let squares: f64 = gains.iter().map(|gain| (gain - mean).powi(2)).sum();
+    (mean, (squares / (n * (n - 1.0))).sqrt())
 }
 
 impl Estimator {
@@ -443,7 +445,7 @@ impl Estimator {
         method: Method,
         given: &Given,
         parameters: &mut [Lanes],
-        settled: Settled,
+        settled: FitSettings,
         rng: &Stream,
     ) {
         let shape = given.shape;
@@ -459,10 +461,16 @@ impl Estimator {
             self.climb(method, given, [&mut *parameters, &mut first, &mut second], step + 1, size);
         }
         let after = parameters.to_vec();
-        let mut best = (0.0, 0.0);
+        let mut values = |scale: f32, rounds: usize, rng: &Stream| -> Vec<f64> {
+            shrunk(&before, &after, scale, parameters);
+            let mut rng = rng.clone();
+            (0..rounds).map(|_| f64::from(self.value(given, parameters, &mut rng))).collect()
+        };
         // The same random numbers for all that are tried.
+        let without = values(0.0, TRIED, &own);
+        let mut best = (0.0, 0.0);
         for scale in SCALES {
-            let (mean, error) = self.gain(given, [&before, &after], scale, TRIED, &own, parameters);
+            let (mean, error) = gain(&values(scale, TRIED, &own), &without);
             if mean > best.0 && mean > SURE * error {
                 best = (mean, scale);
             }
@@ -470,35 +478,13 @@ impl Estimator {
         // What was chosen has to do it again, since the best of several is in part the luckiest.
         if best.1 > 0.0 {
             own.set_stream(own.get_stream() + 1);
-            let (mean, error) = self.gain(given, [&before, &after], best.1, AGAIN, &own, parameters);
+            let without = values(0.0, AGAIN, &own);
+            let (mean, error) = gain(&values(best.1, AGAIN, &own), &without);
             if mean <= SURE * error {
                 best.1 = 0.0;
             }
         }
         shrunk(&before, &after, best.1, parameters);
-    }
-
-    /// By how much the bound is better with that share of the dependence than without, from so many times eight draws, and the standard
-    /// error.
-    fn gain(
-        &mut self,
-        given: &Given,
-        [before, after]: [&[Lanes]; 2],
-        scale: f32,
-        rounds: usize,
-        rng: &Stream,
-        parameters: &mut [Lanes],
-    ) -> (f64, f64) {
-        let mut values = |scale: f32| -> Vec<f64> {
-            shrunk(before, after, scale, parameters);
-            let mut rng = rng.clone();
-            (0..rounds).map(|_| f64::from(self.value(given, parameters, &mut rng))).collect()
-        };
-        let without = values(0.0);
-        let gains: Vec<f64> = values(scale).iter().zip(without).map(|(with, without)| with - without).collect();
-        let mean = gains.iter().sum::<f64>() / rounds as f64;
-        let squares: f64 = gains.iter().map(|gain| (gain - mean).powi(2)).sum();
-        (mean, (squares / (rounds * (rounds - 1)) as f64).sqrt())
     }
 
     /// Adds the derivatives along the weights between layers at the last step's draws.

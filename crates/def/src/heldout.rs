@@ -3,7 +3,7 @@
 use crate::adam;
 use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
 use crate::error::{Error, Result};
-use crate::estimate::{Estimator, Given, Settled};
+use crate::estimate::{Estimator, Given};
 use crate::kernel::between::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
@@ -242,9 +242,7 @@ impl<'a> Predictor<'a> {
         let apart = stream(self.seed, STEP, index, 3);
         estimator.put(self.method, shape);
         if self.network.is_none() {
-            let FitSettings { steps, size, draws } = self.settings;
-            let settled = Settled { steps, size, draws };
-            estimator.join(self.method, &given, &mut at, settled, &apart);
+            estimator.join(self.method, &given, &mut at, self.settings, &apart);
             estimator.weigh(&given, &mut at, &apart);
         }
         estimator.put(self.method.of(shape, &at), shape);

@@ -3,7 +3,8 @@
 use crate::adam;
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
-use crate::estimate::{Estimator, Given, MEASURED, Settled};
+use crate::estimate::{Estimator, Given, MEASURED};
+use crate::heldout::FitSettings;
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
 use crate::network::{Network, Pass};
@@ -214,7 +215,7 @@ impl<'a> Training<'a> {
         let links: Vec<Link> = between.iter().map(Between::link).collect();
         let (corpus, seen) = (self.corpus, self.terms.seen());
         let steps = settings.epochs.saturating_mul(settings.local_steps);
-        let settled = Settled { steps, size: settings.size(shape), draws: settings.draws };
+        let settled = FitSettings { steps, size: settings.size(shape), draws: settings.draws };
         self.local[0].par_chunks_mut(method.parameters_len(shape)).enumerate().for_each(|(d, own)| {
             let (terms, counts) = corpus.document(d);
             let given = Given { shape, words: Words { terms, counts }, seen, links: &links };
