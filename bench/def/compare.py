@@ -3,8 +3,8 @@
 compare.py FOLDER BINARY [ROUNDS]; exits with 1 where they disagree.
 
 That they do the same work is seen in two ways. Each form of a peer does one step from the same state with the same draws as numpy
-does in double precision, over all terms. And from the product's start a peer trains as the product does, each with draws of its own:
-in the end they have climbed as far.
+does in double precision, over all terms. And a peer takes each of the product's first steps again, from the same state and with draws
+of its own: documents go as far on average.
 """
 
 import os
@@ -24,9 +24,9 @@ import peer_torch
 import reference
 
 TOLERANCE = 1e-5
-# Two trainings with different draws end this near to each other in nats a word: their standard deviation is 0.011.
-NEAR = 0.05
-STEPS, LAST = 60, 5
+# Steps of the product that are taken again, against how many others each, and how many standard errors they may be apart.
+FOLLOWED, OTHERS, NEAR = 9, 12, 4.5
+STEPS = 60
 THREADS = len(os.sched_getaffinity(0))
 EPOCHS = 10
 REPEATS = {"dense": 2, "sparse": 20, "draws": 20}
@@ -105,22 +105,34 @@ def agree(documents, background, start, peers):
     return fine
 
 
-def same_climb(folder, documents, background, start, peer):
-    """Whether a peer's training climbs as far as the product's."""
-    form = peer.forms["sparse, 32 groups"]
-    draw = peer.draws()["poisson"]
-    state, climbed = carried(peer, start), []
-    for step in range(STEPS):
-        state, value = form(state, draw(state), carried(peer, job.schedule(step, STEPS)))
-        exact = job.State(*[np.asarray(array, float) for array in state])
-        climbed.append(reference.climbed(documents, background, exact, np.asarray(value, float)))
-    words = sum(counts.sum() for counts in documents.counts)
-    ours, theirs = job.read(folder, "trace", STEPS) / words, np.array(climbed) / words
-    for step in (0, 1, STEPS // 4, STEPS // 2):
-        print(f"step {step + 1:3}: hyperprior {ours[step]:.4f}, {peer.name} {theirs[step]:.4f} nats a word")
-    ours, theirs = ours[-LAST:].mean(), theirs[-LAST:].mean()
-    print(f"last {LAST}  : hyperprior {ours:.4f}, {peer.name} {theirs:.4f} (at most {NEAR} apart)", flush=True)
-    return abs(ours - theirs) <= NEAR
+def states(folder, documents, start):
+    """The product's states after each of its first steps. It writes means; the rates of the weights' laws follow from those."""
+    rate, before, states = start.rate, np.log1p(np.exp(start.lam)) + job.RATE_MIN, []
+    for step in range(FOLLOWED):
+        at = job.schedule(step, STEPS)
+        rate = rate + at.forgetting * (job.PRIOR_RATE + before.sum(axis=0) - rate)
+        before = job.read(folder, f"activity_{step}", documents.len, job.LATENTS)
+        shape = job.read(folder, f"mean_{step}", documents.terms_len, job.LATENTS) * rate
+        intercept = job.read(folder, f"intercept_{step}", job.LATENTS)
+        lam = np.log(np.expm1(np.maximum(before - job.RATE_MIN, job.LEAST)))
+        states.append(job.State(lam, shape, rate, intercept, 0 * intercept, 0 * intercept, *job.look(np, shape, rate, at.sharpness)))
+    return states
+
+
+def same_steps(folder, documents, start, peer):
+    """Whether documents go as far as the product's in each of its first steps: the change of ln m, averaged over latents, against
+    the peer's from the same state with other draws, in standard errors of the mean over documents."""
+    form, draw = peer.forms["sparse, 32 groups"], peer.draws()["poisson"]
+    own, scores = states(folder, documents, start), []
+    for step in range(1, FOLLOWED):
+        state, at = carried(peer, own[step - 1]), carried(peer, job.schedule(step, STEPS))
+        after = [np.asarray(form(state, draw(state), at)[0].lam, float) for _ in range(OTHERS)]
+        means = [np.log(np.log1p(np.exp(lam)) + job.RATE_MIN) for lam in (own[step].lam, *after)]
+        apart = (means[0] - np.mean(means[1:], axis=0)).mean(axis=1)
+        scores.append(apart.mean() / (apart.std() / np.sqrt(documents.len)))
+    print(f"{FOLLOWED - 1} steps of the product against {peer.name}'s from the same states, in standard errors (at most {NEAR}):", end=" ")
+    print(" ".join(f"{score:.1f}" for score in scores), flush=True)
+    return all(abs(score) <= NEAR for score in scores)
 
 
 def timed(peer, call, repeats):
@@ -174,7 +186,7 @@ def main(folder, binary, rounds):
     peers = [Jax(documents, background), Torch(documents, background)]
     print(f"one step against numpy in float64, largest error relative to the largest entry (at most {TOLERANCE:g})")
     fine = agree(documents, background, start, peers)
-    if not (same_climb(folder, documents, background, start, peers[0]) and fine):
+    if not (same_steps(folder, documents, start, peers[0]) and fine):
         print("they disagree: nothing was timed", file=sys.stderr)
         return 1
     all_rounds = []

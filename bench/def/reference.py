@@ -1,7 +1,7 @@
 """The step in numpy and double precision, document by document and over all terms: what the peers are held to."""
 
 import numpy as np
-from scipy.special import digamma, expit, gammaln
+from scipy.special import expit
 
 import job
 
@@ -21,13 +21,3 @@ def step(documents, background, state, z, at):
             signal[d] += x[d] @ np.log1p(state.seen / rates[:, None]) / job.DRAWS
             explained += np.outer(x[d] / rates, z[d, s])
     return job.finish(np, expit, softplus, state, at, log_rates, signal, explained)
-
-
-def climbed(documents, background, state, value):
-    """What a step climbed: the documents' values, and what the weights' q costs."""
-    a, b = state.shape, state.rate
-    c, r = job.PRIOR_SHAPE, job.PRIOR_RATE
-    of_prior = c * np.log(r) - gammaln(c) + (c - 1) * (digamma(a) - np.log(b)) - r * a / b
-    of_q = (a - 1) * digamma(a) + np.log(b) - a - gammaln(a)
-    constants = sum(gammaln(1 + counts.astype(float)).sum() for counts in documents.counts)
-    return value.sum() - constants + (of_prior - of_q).sum() - documents.len * background.sum()

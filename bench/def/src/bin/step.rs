@@ -5,8 +5,8 @@
 //! steps as in a real training, and writes the milliseconds of a step, epoch by epoch, to `hyperprior_ms.f64`, and those of the
 //! processors to `hyperprior_cpu.f64`.
 //!
-//! `step trace FOLDER EPOCHS` trains on the documents themselves, a step an epoch. Where it starts from goes to `start_*.f64`, what
-//! it climbed to `trace.f64` and the weights' means to `mean.f64`, for a peer to do the same.
+//! `step trace FOLDER EPOCHS` trains on the documents themselves, a step an epoch. Where it starts from goes to `start_*.f64`, where
+//! each of its first steps arrives to `*_STEP.f64`, for a peer to do the same.
 
 use hyperprior_bench_def::{corpus, write};
 use hyperprior_def::{Corpus, Family, Layer, Method, Settings, Training};
@@ -18,6 +18,8 @@ const LATENTS: usize = 100;
 const BATCH: usize = 256;
 /// Minibatches in an epoch: those of a corpus of 8,192 documents.
 const COPIES: usize = 32;
+/// Steps that are followed.
+const FOLLOWED: u32 = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -77,18 +79,24 @@ fn processors() -> f64 {
 fn trace(folder: &Path, epochs: u32) -> Result<(), Box<dyn Error>> {
     let corpus = documents(folder)?;
     let mut training = Training::new(&corpus, &settings(epochs))?;
-    let terms_len = corpus.terms_len();
-    let means = |training: &Training| -> Vec<f64> {
-        let terms = training.terms();
-        (0..terms_len).flat_map(|v| (0..LATENTS).map(move |k| f64::from(terms.mean(v, k)))).collect()
-    };
+    let background = (0..corpus.terms_len()).map(|v| f64::from(training.terms().background(v)));
+    write(&folder.join("background.f64"), background)?;
+    state(folder, "start_", "", &corpus, &training)?;
+    for step in 0..epochs.min(FOLLOWED) {
+        training.run_epoch();
+        state(folder, "", &format!("_{step}"), &corpus, &training)?;
+    }
+    Ok(())
+}
+
+/// The documents' and the weights' means, and the intercepts.
+fn state(folder: &Path, before: &str, after: &str, corpus: &Corpus, training: &Training) -> Result<(), Box<dyn Error>> {
+    let path = |name: &str| folder.join(format!("{before}{name}{after}.f64"));
     let activity = (0..BATCH).flat_map(|d| training.activations(d).swap_remove(0)).map(f64::from);
-    write(&folder.join("start_activity.f64"), activity)?;
-    write(&folder.join("start_mean.f64"), means(&training))?;
-    write(&folder.join("background.f64"), (0..terms_len).map(|v| f64::from(training.terms().background(v))))?;
+    write(&path("activity"), activity)?;
+    let terms = training.terms();
+    let means = (0..corpus.terms_len()).flat_map(|v| (0..LATENTS).map(move |k| f64::from(terms.mean(v, k))));
+    write(&path("mean"), means)?;
     let intercepts = (0..LATENTS).map(|k| f64::from(training.between()[0].intercept(k)));
-    write(&folder.join("start_intercept.f64"), intercepts)?;
-    let climbed: Vec<f64> = (0..epochs).map(|_| training.run_epoch().objective).collect();
-    write(&folder.join("trace.f64"), climbed)?;
-    Ok(write(&folder.join("mean.f64"), means(&training))?)
+    Ok(write(&path("intercept"), intercepts)?)
 }
