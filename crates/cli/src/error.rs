@@ -17,6 +17,8 @@ const NO_INPUT: u8 = 66;
 const INTERNAL: u8 = 70;
 /// A file could not be written.
 pub const CANNOT_WRITE: u8 = 73;
+/// Finished, but not to be trusted.
+const UNTRUSTED: u8 = 3;
 /// Stopped before the end, with what was done so far printed.
 pub const STOPPED: u8 = 75;
 
@@ -75,12 +77,30 @@ pub enum CliError {
     )]
     Stopped,
     /// A fit was stopped by the person or the system; its results are there.
-    #[error("stopped early, at step {step} of {steps}: what was printed is of the approximation as it stood then")]
+    #[error(
+        "stopped early, at step {step} of {steps}: what was printed is of the approximation as it stood then{remedy}"
+    )]
     StoppedFit {
         /// The step that was reached.
         step: u64,
         /// Of how many.
         steps: u64,
+        /// How to go on, where that is possible.
+        remedy: String,
+    },
+    /// The fit is not to be trusted, and that was to be a failure.
+    #[error("the fit is not to be trusted; the verdict says why")]
+    Untrusted,
+    /// The state of a fit cannot be gone on from.
+    #[error(
+        "`{}/checkpoint` cannot be gone on from: {reason}; `hyperprior rerun {} --out {}` starts over", folder.display(),
+        folder.display(), folder.display()
+    )]
+    Checkpoint {
+        /// The folder of the run.
+        folder: PathBuf,
+        /// Why.
+        reason: String,
     },
     /// A training was stopped by the person or the system; its results are there.
     #[error(
@@ -172,7 +192,7 @@ impl CliError {
             Self::Usage(_) | Self::Draws(DrawsError::Monitor(_)) => USAGE,
             Self::Corpus(hyperprior_def::Error::BadSetting { .. }) => USAGE,
             Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
-            Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } => BAD_DATA,
+            Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } | Self::Checkpoint { .. } => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } => NO_INPUT,
@@ -180,6 +200,7 @@ impl CliError {
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,
             Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } | Self::StoppedInference { .. } => STOPPED,
+            Self::Untrusted => UNTRUSTED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,
         }
     }

@@ -47,7 +47,7 @@ Examples:
   hyperprior reproduce tables --corpus bible   the paper's tables of text, on yours
   hyperprior compare ising-grid-4x4            every method on one posterior
 
-Exit codes: 0 done, 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
+Exit codes: 0 done, 3 not to be trusted (with --strict), 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -58,6 +58,7 @@ enum Command {
     /// Find the topics of a collection of text
     Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
+    Rerun(command::rerun::Rerun),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper: against exact answers, or its tables of text
@@ -101,6 +102,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
         Command::Check(check) => check.run(),
         Command::Topics(topics) => topics.run(),
         Command::Resume(resume) => resume.run(),
+        Command::Rerun(rerun) => rerun.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

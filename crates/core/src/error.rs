@@ -63,7 +63,7 @@ pub enum Error {
     },
     /// The draws were finite, but the gradient that they gave is not.
     #[error(
-        "the gradient at step {step} is not finite, although the bound is ({elbo}); check the model's own gradient and its \
+        "the gradient at step {step} is not finite, although the bound is ({elbo:.3e}); check the model's own gradient and its \
          locals, or take smaller steps"
     )]
     GradientNotFinite {
@@ -93,6 +93,12 @@ pub enum Error {
     /// Something that only a finite support allows was asked of an infinite one, or of one that is too large.
     #[error("the latents cannot be enumerated: {0}")]
     NotEnumerable(String),
+    /// The state of a run cannot be kept, or what was kept cannot be gone on from.
+    #[error("the checkpoint is of no use: {reason}")]
+    Checkpoint {
+        /// Why.
+        reason: String,
+    },
     /// The run was asked to stop.
     #[error("stopped at step {step} on request")]
     Stopped {

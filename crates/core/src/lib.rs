@@ -18,6 +18,7 @@
 //! | a prior and an r for each of many documents | [`many`] |
 //! | from a model to draws of its posterior | [`infer`] |
 //! | draws, and what they say | [`posterior`] |
+//! | work that was broken off, and goes on | [`journal`], [`sealed`] |
 
 pub mod bound;
 pub mod error;
@@ -25,6 +26,7 @@ pub mod exact;
 pub mod fit;
 pub mod gradient;
 pub mod infer;
+pub mod journal;
 pub mod likelihood;
 pub mod many;
 pub mod model;
@@ -33,6 +35,7 @@ pub mod plate;
 pub mod posterior;
 pub mod prior;
 pub mod recursive;
+pub mod sealed;
 pub mod targets;
 mod variational;
 

@@ -25,7 +25,6 @@ mod kernel;
 mod local;
 mod natural;
 mod network;
-mod sealed;
 mod settings;
 mod shape;
 pub mod topics;

@@ -2,12 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::network::Network;
-use crate::sealed::{DAMAGED_HEAD, Opener, Sealer};
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::topics::{Topics, Word, descending, words};
 use crate::train::Training;
 use crate::weights::{Between, TermWeights};
+use hyperprior::sealed::{DAMAGED_HEAD, Opener, Sealer};
 use hyperprior_math::random::stream;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;

@@ -2,22 +2,15 @@
 
 use super::input::Input;
 use crate::error::CliError;
-use crate::fit::{Config, Told, Watch, report, write};
-use crate::output::RunDirectory;
-use crate::progress::StopFlag;
+use crate::fit::{Config, Job};
 use clap::{Args, ValueEnum};
-use hyperprior::Model;
 use hyperprior::infer::{
-    Correct, InferSettings, LikelihoodPart, Method, MethodError, OVERSAMPLED, PartError, Parts, PriorPart,
-    RecursivePart,
+    Correct, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart, RecursivePart,
 };
-use hyperprior::posterior::{Monitor, MonitorError};
-use hyperprior_bugs::fit::{FitError, Task};
+use hyperprior::posterior::Monitor;
 use std::fmt;
-use std::io::Write;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::time::Instant;
 
 /// Fit a model in BUGS to its data.
 #[derive(Debug, Args)]
@@ -30,7 +23,8 @@ Examples:
   hyperprior fit rats.bug --data rats.R --monitor mu.b,b[1:3] --draws 10000
   hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
   hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
-  hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run
+  hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run      (Ctrl-C)
+  hyperprior resume run
   hyperprior fit model.bug --data data.json --json > summary.json
   hyperprior fit model.bug                        without data: draws from the prior")]
 pub struct Fit {
@@ -63,12 +57,21 @@ pub struct Fit {
     /// Optimisation steps; what suits the method, where it is not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
+    /// The size of a step at the beginning, in the posterior's own units; what suits the method, where it is not given
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    step_size: Option<f64>,
     /// What to show and keep, separated by commas: beta, beta[2], beta[1:3], z[,2]; everything, where it is not given
     #[arg(long, value_name = "NAMES")]
     monitor: Option<String>,
     /// Where config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Seconds between two states of the fit that are saved in --out, for `hyperprior resume`
+    #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
+    save_every: f64,
+    /// Exit with 3 where the verdict is not `trust`
+    #[arg(long)]
+    strict: bool,
     /// Print summary.json on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -93,15 +96,25 @@ enum Correction {
 const DRAWS_MIN: u32 = 10;
 /// The most components, layers or ranks.
 const SIZE_MAX: usize = 1000;
-/// The most memory that draws may take, in bytes.
-const BYTES_MAX: f64 = 8.0 * GIB;
-const GIB: f64 = (1_u64 << 30) as f64;
-
 fn draws(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(draws) if draws >= DRAWS_MIN => Ok(draws),
         Ok(_) => Err(format!("at least {DRAWS_MIN} draws are needed")),
         Err(error) => Err(format!("{error}; write a whole number, {DRAWS_MIN} or more")),
+    }
+}
+
+fn size(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(size) if size > 0.0 && size.is_finite() => Ok(size),
+        _ => Err("write a number above 0; 0.03 is usual".to_owned()),
+    }
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Ok(seconds),
+        _ => Err("write a number of seconds, 0 or more".to_owned()),
     }
 }
 
@@ -166,73 +179,22 @@ fn method(text: &str) -> Result<Method, String> {
     }
 }
 
-/// Refuses draws that would not fit. For each that is kept, several are weighed.
-fn within_memory(draws: u32, latents: usize, quantities: usize) -> Result<(), CliError> {
-    let of_one = (OVERSAMPLED * latents + quantities) as f64 * size_of::<f64>() as f64;
-    let bytes = f64::from(draws) * of_one;
-    if bytes <= BYTES_MAX {
-        return Ok(());
-    }
-    let (needed, most) = (bytes / GIB, BYTES_MAX / GIB);
-    let fitting = (BYTES_MAX / of_one).floor();
-    Err(CliError::Usage(format!(
-        "--draws {draws} would take {needed:.1} GiB for {latents} fitted latents and {quantities} quantities; the most is \
-         {most:.0} GiB: ask for at most {fitting:.0} draws, or keep fewer quantities with --monitor NAMES"
-    )))
-}
-
 impl Fit {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
-        let began = Instant::now();
-        let monitors = match &self.monitor {
-            Some(text) => Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?,
-            None => Vec::new(),
+        if let Some(text) = &self.monitor {
+            // An empty list is no list.
+            Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?;
+        }
+        let config = Config {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: self.input.fingerprint()?,
+            monitor: self.monitor.clone().unwrap_or_default(),
+            save_every: self.save_every,
+            infer: self.settings(),
+            input: self.input,
         };
-        let stop = StopFlag::on_signals_once_kept();
-        let mut watch = Watch::new(self.quiet, &stop);
-        watch.phase("compile");
-        let (compiled, given) = self.input.compile(self.quiet)?;
-        let warned = compiled.warnings.iter().map(|w| w.message.clone()).collect();
-        let eliminate = self.input.eliminate(&compiled.graph)?;
-        let task = match Task::new(compiled.graph, &eliminate, &monitors) {
-            Err(FitError::Monitor(MonitorError::Unknown { name, .. })) if given.contains(&name) => {
-                return Err(CliError::Usage(format!(
-                    "--monitor: `{name}` is observed (it is in the data), so it has no posterior"
-                )));
-            }
-            task => task?,
-        };
-        within_memory(self.draws, task.model().latents().len(), task.quantities().len())?;
-        // A folder that cannot be made is better known before the fit than after it.
-        let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
-        watch.phase("search");
-        let settings = self.settings();
-        let result = task.run(&settings, &mut watch);
-        watch.finish();
-        let posterior = result?;
-        let seconds = began.elapsed().as_secs_f64();
-        let about = (compiled.name, compiled.observed, warned);
-        let told = Told::new(about, &task, settings, &posterior, &watch, seconds);
-        if let Some(run) = &run {
-            write(run, &self.config(&told), &told)?;
-        }
-        let mut out = std::io::stdout().lock();
-        if self.json {
-            serde_json::to_writer_pretty(&mut out, &told.summary())?;
-            writeln!(out)?;
-        } else {
-            write!(out, "{}", report(&told, self.monitor.is_some())?)?;
-            if let Some(run) = &run {
-                writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
-            }
-        }
-        out.flush()?;
-        if told.is_stopped() {
-            let (step, steps) = watch.step;
-            return Err(CliError::StoppedFit { step, steps });
-        }
-        Ok(())
+        Job { config, out: self.out, json: self.json, quiet: self.quiet, strict: self.strict }.run(false)
     }
 
     fn settings(&self) -> InferSettings {
@@ -248,22 +210,9 @@ impl Fit {
             seed: self.seed,
             draws: self.draws as usize,
             steps: self.steps,
+            step_size: self.step_size,
             correct,
             ..InferSettings::default()
-        }
-    }
-
-    fn config(&self, told: &Told) -> Config {
-        let dialect = self.input.dialect.to_possible_value();
-        Config {
-            version: env!("CARGO_PKG_VERSION"),
-            model: self.input.model.clone(),
-            data: self.input.data.clone(),
-            init: self.input.init.clone(),
-            dialect: dialect.map_or_else(String::new, |value| value.get_name().to_owned()),
-            eliminate: self.input.eliminate.clone(),
-            monitor: self.monitor.clone().unwrap_or_default(),
-            infer: told.settings.clone(),
         }
     }
 }

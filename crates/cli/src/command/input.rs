@@ -7,11 +7,12 @@ use hyperprior::model::graph::{Eliminate, Graph, Role};
 use hyperprior::posterior::{ElementName, Monitor};
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Compiled, Data, Dialect, Options, compile, render};
+use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
 /// The model and what it is given.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, PartialEq, Args, Serialize, Deserialize)]
 pub struct Input {
     /// The model, in BUGS
     pub model: PathBuf,
@@ -30,7 +31,8 @@ pub struct Input {
 }
 
 /// Whose reading of the language.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Reading {
     /// JAGS 4
     #[default]
@@ -49,6 +51,17 @@ impl Input {
             Some(folder) if own == "model" => folder,
             _ => own,
         }
+    }
+
+    /// A number that two different models, or two different data, hardly share.
+    pub fn fingerprint(&self) -> Result<String, CliError> {
+        let mut hasher = crc32fast::Hasher::new();
+        for path in std::iter::once(&self.model).chain(&self.data).chain(&self.init) {
+            let bytes = std::fs::read(path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
+            hasher.update(&(bytes.len() as u64).to_le_bytes());
+            hasher.update(&bytes);
+        }
+        Ok(format!("{:08x}", hasher.finalize()))
     }
 
     /// Reads and compiles. What is worth knowing goes to standard error, unless `quiet`. With the names that are

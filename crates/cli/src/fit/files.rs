@@ -1,40 +1,56 @@
 //! The files of a run.
 
 use super::told::Told;
+use crate::command::input::Input;
+use crate::error::CliError;
 use crate::output::RunDirectory;
 use crate::output::pending::WriteError;
 use hyperprior::infer::InferSettings;
-use serde::Serialize;
-use std::path::PathBuf;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Steps between the points of a trace.
+const EVERY: usize = 10;
 
 /// Everything that is needed to repeat a run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Config {
     /// Of this program.
-    pub version: &'static str,
-    /// The model's file.
-    pub model: PathBuf,
-    /// Its data files.
-    pub data: Vec<PathBuf>,
-    /// The file of starting values.
-    pub init: Option<PathBuf>,
-    /// Whose reading of the language.
-    pub dialect: String,
-    /// What was to be summed out.
-    pub eliminate: String,
+    pub version: String,
+    /// What the model's file and those of its data and starting values had in them.
+    pub fingerprint: String,
     /// What was asked for; empty for everything.
     pub monitor: String,
+    /// Seconds between two states that are saved.
+    pub save_every: f64,
+    /// The model and what it is given.
+    pub input: Input,
     /// The settings of inference.
     pub infer: InferSettings,
 }
 
-/// Writes all of them.
-pub fn write(run: &RunDirectory, config: &Config, told: &Told) -> Result<(), WriteError> {
-    run.config(config)?;
+impl Config {
+    /// Of a run that was begun before.
+    pub fn read(folder: &Path) -> Result<Self, CliError> {
+        let path = folder.join("config.toml");
+        let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
+        toml::from_str(&text).map_err(|error| {
+            let said = error.message();
+            CliError::Usage(format!("{}: this is not the configuration of a fit: {said}", path.display()))
+        })
+    }
+}
+
+/// Writes all of them but the configuration, which is there from the beginning.
+pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     run.draws_csv(&told.posterior.draws)?;
     run.draws_parquet(&told.posterior.draws)?;
     run.coda(&told.posterior.draws)?;
-    run.trace(["step", "elbo"], &told.watch.trace)?;
+    let history = told.inferred().map_or(&[][..], |inferred| &inferred.fitted.history);
+    let is_shown = |step: usize| step == 1 || step.is_multiple_of(EVERY);
+    let points = history.iter().enumerate().map(|(i, elbo)| (i + 1, *elbo)).filter(|(step, _)| is_shown(*step));
+    run.trace(["step", "elbo"], &points.map(|(step, elbo)| (step as u64, elbo)).collect::<Vec<_>>())?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&told.summary())?;
     Ok(())

@@ -1,11 +1,14 @@
 //! A fit of a model file: watched while it runs, and told afterwards.
 
 mod files;
+mod job;
+mod kept;
 mod report;
 mod told;
 mod watch;
 
 pub use files::{Config, write};
+pub use job::Job;
 pub use report::report;
 pub use told::Told;
 pub use watch::Watch;

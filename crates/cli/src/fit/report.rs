@@ -3,10 +3,9 @@
 use super::told::Told;
 use crate::error::CliError;
 use crate::names;
-use crate::output::summary::Verdict;
 use crate::render;
 use hyperprior::bound::Estimate;
-use hyperprior::infer::{Correct, Method};
+use hyperprior::infer::{Correct, Doubt, Method, Verdict};
 use hyperprior::model::graph::{Quantity, Role};
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
 use hyperprior_bugs::fit::Source;
@@ -37,9 +36,8 @@ pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
 /// What may be believed, and why.
 fn verdict(told: &Told) -> String {
     let doubts = told.doubts();
-    let Some((verdict, reason)) = doubts.first() else {
+    let Some(Doubt { verdict, reason }) = doubts.first() else {
         return match told.inferred() {
-            Some(inferred) if inferred.has_settled.is_none() => "Verdict: trust. k̂ is below its limit.".to_owned(),
             Some(_) => "Verdict: trust. The bound had settled, and k̂ is below its limit.".to_owned(),
             None => "Verdict: trust. Nothing was approximated.".to_owned(),
         };

@@ -1,18 +1,12 @@
 //! A finished fit in the numbers and words that are told of it, on paper and as JSON.
 
-use super::watch::Watch;
 use crate::names;
-use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
-use hyperprior::infer::{Correct, InferSettings, Inferred};
+use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA};
+use hyperprior::infer::{Doubt, InferSettings, Inferred, Verdict};
 use hyperprior::model::graph::{Outline, Role};
 use hyperprior::posterior::{Kind, Parameters, Summary, label_switching};
 use hyperprior_bugs::fit::{Posterior, Source, Task};
 use std::collections::BTreeMap;
-
-/// Above this the importance weights have no mean.
-const NO_MEAN: f64 = 1.0;
-/// Draws that are worth fewer independent ones than this say too little about a posterior's shape.
-const WORTH_MIN: f64 = 400.0;
 
 /// What there is to tell.
 pub struct Told<'a> {
@@ -32,8 +26,6 @@ pub struct Told<'a> {
     pub posterior: &'a Posterior,
     /// What they say.
     pub summaries: Vec<Summary>,
-    /// What was seen.
-    pub watch: &'a Watch,
     /// The time that it took.
     pub wall_seconds: f64,
 }
@@ -45,12 +37,11 @@ impl<'a> Told<'a> {
         task: &'a Task,
         settings: InferSettings,
         posterior: &'a Posterior,
-        watch: &'a Watch,
         wall_seconds: f64,
     ) -> Self {
         let summaries = posterior.summaries();
         let outline = task.model().outline();
-        Self { name, observed, warned, task, outline, settings, posterior, summaries, watch, wall_seconds }
+        Self { name, observed, warned, task, outline, settings, posterior, summaries, wall_seconds }
     }
 
     /// The approximation, where there is one.
@@ -96,54 +87,12 @@ impl<'a> Told<'a> {
 
     /// What may be believed.
     pub fn verdict(&self) -> Verdict {
-        self.doubts().first().map_or(Verdict::Trust, |(verdict, _)| *verdict)
+        self.inferred().map_or(Verdict::Trust, Inferred::verdict)
     }
 
-    /// What stands against believing the numbers, the gravest first, each with the most that it leaves to believe.
-    pub fn doubts(&self) -> Vec<(Verdict, String)> {
-        let mut doubts = Vec::new();
-        let Some(inferred) = self.inferred() else { return doubts };
-        let (step, steps) = self.watch.step;
-        if self.moves_are_stopped() && !inferred.fitted.stopped {
-            let reason = "the moves of the draws were stopped before they had forgotten where they were";
-            doubts.push((Verdict::MeansOnly, reason.to_owned()));
-        }
-        if inferred.fitted.stopped {
-            let reason = "the draws are of the approximation as it stood then";
-            doubts.push((Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}")));
-        } else if !self.is_converged() {
-            let more = steps.saturating_mul(2);
-            let reason = format!("the bound was still rising; give it more steps (--steps {more})");
-            doubts.push((Verdict::Distrust, reason));
-        }
-        let (k, limit) = (inferred.tail.khat, inferred.tail.limit);
-        if !(k <= limit) {
-            let verdict = if k <= NO_MEAN { Verdict::MeansOnly } else { Verdict::Distrust };
-            let moved = match self.settings.correct {
-                Correct::Moves => {
-                    "; the draws were moved towards it afterwards, which mends shapes but not the shares of modes that \
-                     are far apart"
-                }
-                _ => "",
-            };
-            doubts.push((
-                verdict,
-                format!(
-                    "k̂ = {k:.2} is above {limit:.2}: the approximation leaves out part of the posterior{moved}. Try \
-                     another --method, or more --steps"
-                ),
-            ));
-        }
-        let worth = inferred.worth();
-        if worth < WORTH_MIN.min(0.5 * inferred.z.draws_len() as f64) {
-            let reason = format!(
-                "the draws are worth no more than {worth:.0} independent ones, since few of the approximation's have \
-                 nearly all the weight and moves lead nowhere else. Try another --method"
-            );
-            doubts.push((Verdict::MeansOnly, reason));
-        }
-        doubts.sort_by_key(|(verdict, _)| *verdict != Verdict::Distrust);
-        doubts
+    /// What stands against believing the numbers, the gravest first.
+    pub fn doubts(&self) -> Vec<Doubt> {
+        self.inferred().map_or_else(Vec::new, Inferred::doubts)
     }
 
     /// Whether the estimate of the evidence can be taken as it stands, and not as a lower bound alone.
@@ -153,7 +102,7 @@ impl<'a> Told<'a> {
 
     /// What a person has to know before believing the numbers.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings: Vec<String> = self.doubts().into_iter().map(|(_, reason)| reason).collect();
+        let mut warnings: Vec<String> = self.doubts().into_iter().map(|doubt| doubt.reason).collect();
         if let Some(inferred) = self.inferred()
             && inferred.bounds.dropped > 0
         {
@@ -240,7 +189,6 @@ fn exactly(log: f64) -> (Elbo, Evidence) {
 mod tests {
     use super::*;
     use crate::fit::report;
-    use crate::progress::StopFlag;
     use hyperprior::fit::Quiet;
     use hyperprior::model::graph::Eliminate;
     use hyperprior_bugs::{Array, Data, Options, compile};
@@ -255,8 +203,6 @@ mod tests {
         let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
         let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
         let said = |settled: bool, khat: Option<f64>, memory: f64| {
-            let mut watch = Watch::new(true, &StopFlag::default());
-            watch.step = (400, 400);
             let mut posterior = posterior.clone();
             if let Source::Approximate(inferred) = &mut posterior.source {
                 inferred.has_settled = Some(settled);
@@ -266,7 +212,7 @@ mod tests {
                 }
                 inferred.moved.as_mut().expect("moves").memory = memory;
             }
-            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, &watch, 0.0);
+            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, 0.0);
             let ess = told.summaries[0].ess;
             (told.verdict(), report(&told, false).expect("a report"), ess)
         };

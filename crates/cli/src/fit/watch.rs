@@ -2,17 +2,15 @@
 
 use crate::progress::{Bar, StopFlag};
 use hyperprior::fit::{Observer, Phase, Progress};
+use hyperprior::journal::Journal;
 use std::ops::ControlFlow;
 
-/// Steps between the points of a trace.
-const EVERY: u64 = 10;
-
-/// Shows phases and steps on standard error, keeps a trace of the bound, and stops on request.
+/// Shows phases and steps on standard error, and stops on request.
 pub struct Watch {
     bar: Bar,
     stop: StopFlag,
-    /// (step, estimate of the bound) of the last run.
-    pub trace: Vec<(u64, f64)>,
+    /// Where the state of the work is kept.
+    pub journal: Option<Journal>,
     /// Where the last run is, and how many steps it has.
     pub step: (u64, u64),
 }
@@ -20,7 +18,7 @@ pub struct Watch {
 impl Watch {
     /// Nothing seen yet.
     pub fn new(quiet: bool, stop: &StopFlag) -> Self {
-        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), trace: Vec::new(), step: (0, 0) }
+        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), journal: None, step: (0, 0) }
     }
 
     /// Says what comes next.
@@ -39,13 +37,7 @@ impl Observer for Watch {
         // From here on there is an approximation that is worth keeping.
         self.stop.keep();
         if progress.phase == Phase::Main {
-            if progress.step == 1 {
-                self.trace.clear();
-            }
             self.step = (progress.step, progress.steps);
-            if progress.step == 1 || progress.step.is_multiple_of(EVERY) {
-                self.trace.push((progress.step, progress.estimate.elbo));
-            }
         }
         let flow = self.bar.observe(progress);
         if progress.phase == Phase::Main && (progress.step == progress.steps || flow.is_break()) {
@@ -56,5 +48,9 @@ impl Observer for Watch {
 
     fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
         self.bar.advance(work, done, of)
+    }
+
+    fn journal(&mut self) -> Option<&mut Journal> {
+        self.journal.as_mut()
     }
 }

@@ -37,6 +37,7 @@ impl RunDirectory {
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, WriteError> {
         let path = path.into();
         create_folder(&path)?;
+        pending::sweep(&path);
         Ok(Self { path })
     }
 

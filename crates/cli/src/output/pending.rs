@@ -54,6 +54,21 @@ pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|reason| WriteError::Folder { path: path.to_owned(), reason })
 }
 
+/// Takes away what a run that was killed had begun to write.
+pub fn sweep(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with('.') && name.ends_with(ENDING) {
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// The end of a temporary name.
+const ENDING: &str = ".hyperprior-tmp";
+
 /// A complete file under a temporary name in its final folder, since a rename is atomic only within one disk.
 pub struct Pending {
     temporary: PathBuf,
@@ -66,7 +81,7 @@ impl Pending {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let mut name = OsString::from(".");
         name.push(target.file_name().unwrap_or_default());
-        name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        name.push(format!(".{}-{}{ENDING}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         let pending = Self { temporary: target.with_file_name(name), target };
         pending.fill(fill).map_err(|reason| pending.failed(reason))?;
         Ok(pending)

@@ -1,5 +1,6 @@
 //! What `summary.json` holds.
 
+use hyperprior::infer::Verdict;
 use hyperprior::posterior::Parameters;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -58,18 +59,6 @@ pub struct Evidence {
     pub log: f64,
     /// Its standard error.
     pub standard_error: f64,
-}
-
-/// What may be believed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Verdict {
-    /// Means, spreads and probabilities.
-    Trust,
-    /// Means alone.
-    MeansOnly,
-    /// Nothing.
-    Distrust,
 }
 
 /// What the approximation was put together from.

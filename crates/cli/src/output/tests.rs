@@ -2,9 +2,10 @@
 
 use super::RunDirectory;
 use super::pending::WriteError;
-use super::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
+use super::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA};
 use crate::error::CliError;
 use hyperprior::Batch;
+use hyperprior::infer::Verdict;
 use hyperprior::posterior::{Column, Draws, Kind, Parameters, summarise};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;

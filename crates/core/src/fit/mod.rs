@@ -13,6 +13,7 @@ pub use start::{StartKind, StartSettings};
 use crate::bound::{self, BoundSettings, Bounds};
 use crate::error::{Error, Result};
 use crate::gradient::{Estimate, GradientEngine, GradientSettings, Plan};
+use crate::journal::{self, Begun};
 use crate::model::Model;
 use crate::optimizer::{Optimizer, OptimizerKind};
 use crate::prior::Start;
@@ -107,6 +108,19 @@ pub struct Fit<'a> {
     step: u64,
     dropped: u64,
     drawn: u64,
+    history: Vec<f64>,
+}
+
+/// All that a fit needs to go on.
+#[derive(Serialize, Deserialize)]
+struct State {
+    theta: Vec<f64>,
+    phi: Vec<f64>,
+    memory: [Vec<f64>; 2],
+    step: u64,
+    dropped: u64,
+    drawn: u64,
+    history: Vec<f64>,
 }
 
 impl<'a> Fit<'a> {
@@ -147,7 +161,37 @@ impl<'a> Fit<'a> {
             step: 0,
             dropped: 0,
             drawn: 0,
+            history: Vec::new(),
         })
+    }
+
+    fn state(&self) -> State {
+        State {
+            theta: self.theta.clone(),
+            phi: self.phi.clone(),
+            memory: [self.theta_optimizer.memory(), self.phi_optimizer.memory()],
+            step: self.step,
+            dropped: self.dropped,
+            drawn: self.drawn,
+            history: self.history.clone(),
+        }
+    }
+
+    fn restore(&mut self, state: State) -> Result<()> {
+        let [of_theta, of_phi] = &state.memory;
+        let fits = (state.theta.len(), state.phi.len()) == (self.theta.len(), self.phi.len())
+            && self.theta_optimizer.recall(of_theta)
+            && self.phi_optimizer.recall(of_phi);
+        if !fits {
+            return Err(Error::Checkpoint { reason: "it is of another approximation".to_owned() });
+        }
+        self.theta = state.theta;
+        self.phi = state.phi;
+        self.step = state.step;
+        self.dropped = state.dropped;
+        self.drawn = state.drawn;
+        self.history = state.history;
+        Ok(())
     }
 
     /// One step of the loop with the given step size: gradients of θ and φ, and a move along both.
@@ -178,17 +222,38 @@ impl<'a> Fit<'a> {
     /// # Errors
     /// As [`step`](Self::step).
     pub fn run(&mut self, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
-        let last = self.step + self.settings.steps;
         let first = self.step;
-        while self.step < last {
-            let size = self.settings.size(self.step - first);
+        let steps = self.settings.steps;
+        self.history.clear();
+        self.piece(observer, Phase::Main, first, steps)
+    }
+
+    /// Steps of one phase, a piece of work in the observer's journal.
+    fn piece(&mut self, observer: &mut dyn Observer, phase: Phase, first: u64, steps: u64) -> Result<ControlFlow<()>> {
+        match journal::begin(observer)? {
+            Begun::Finished(state) => {
+                self.restore(state)?;
+                return Ok(ControlFlow::Continue(()));
+            }
+            Begun::UnderWay(state) => self.restore(state)?,
+            Begun::New => {}
+        }
+        while self.step < first + steps {
+            let size = match phase {
+                Phase::Main => self.settings.size(self.step - first),
+                Phase::Start { .. } => self.settings.step_size,
+            };
             let estimate = self.step(size)?;
-            let step = self.step - first;
-            let progress = Progress { phase: Phase::Main, step, steps: self.settings.steps, estimate };
-            if observer.observe(&progress).is_break() {
+            if phase == Phase::Main {
+                self.history.push(estimate.elbo);
+            }
+            if observer.observe(&Progress { phase, step: self.step - first, steps, estimate }).is_break() {
+                journal::stop(observer, || self.state())?;
                 return Ok(ControlFlow::Break(()));
             }
+            journal::keep(observer, || self.state())?;
         }
+        journal::finish(observer, || self.state())?;
         Ok(ControlFlow::Continue(()))
     }
 
@@ -211,12 +276,14 @@ impl<'a> Fit<'a> {
     pub fn finish(self, stopped: bool) -> Fitted {
         Fitted {
             steps: self.step,
+            planned: self.settings.steps,
             stopped,
             starts: Vec::new(),
             dropped: self.dropped as f64 / self.drawn.max(1) as f64,
             plans: self.plans().to_vec(),
             theta: self.theta,
             phi: self.phi,
+            history: self.history,
         }
     }
 }
@@ -233,6 +300,8 @@ pub struct Fitted {
     pub phi: Vec<f64>,
     /// How many steps were taken after the start.
     pub steps: u64,
+    /// How many there were to be.
+    pub planned: u64,
     /// Whether it was stopped before the end of its schedule.
     pub stopped: bool,
     /// The bound that each start reached in its short run, −∞ for one that was impossible; the best was carried on. Empty for a
@@ -242,6 +311,8 @@ pub struct Fitted {
     pub dropped: f64,
     /// What was done for each latent.
     pub plans: Vec<Plan>,
+    /// Each step's estimate of the bound.
+    pub history: Vec<f64>,
 }
 
 impl Fitted {
@@ -350,12 +421,10 @@ fn short_run<'a>(
 ) -> Result<(f64, Fit<'a>, ControlFlow<()>)> {
     let mut run = Fit::init_numbered(model, q, settings, start, number as u64)?;
     let steps = if of > 1 { settings.start.steps } else { 0 };
-    let mut flow = ControlFlow::Continue(());
-    while run.step < steps && flow.is_continue() {
-        let estimate = run.step(settings.step_size)?;
-        let phase = Phase::Start { number, of };
-        flow = observer.observe(&Progress { phase, step: run.step, steps, estimate });
-    }
+    let flow = match steps {
+        0 => ControlFlow::Continue(()),
+        steps => run.piece(observer, Phase::Start { number, of }, 0, steps)?,
+    };
     let bound = if of > 1 {
         let bounds = BoundSettings { draws: settings.start.ranking_draws, samples: 0, seed: settings.seed };
         bound::evaluate(model, q, (&run.theta, &run.phi), &bounds)?.elbo.value

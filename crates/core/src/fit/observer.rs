@@ -1,6 +1,7 @@
 //! Who watches a fit: progress bars, traces, and whoever wants it stopped.
 
 use crate::gradient::Estimate;
+use crate::journal::Journal;
 use std::ops::ControlFlow;
 
 /// What a fit is busy with.
@@ -40,6 +41,11 @@ pub trait Observer {
     fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
         let _ = (work, done, of);
         ControlFlow::Continue(())
+    }
+
+    /// Where the state of the work is kept, where it is.
+    fn journal(&mut self) -> Option<&mut Journal> {
+        None
     }
 }
 

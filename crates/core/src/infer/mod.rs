@@ -9,6 +9,7 @@ mod search;
 mod settle;
 mod smooth;
 mod units;
+mod verdict;
 mod way;
 mod whitened;
 
@@ -19,4 +20,5 @@ pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};
 pub use search::{Found, Searched, Starts, search};
 pub use smooth::{Tail, smooth};
 pub use units::Units;
+pub use verdict::{Doubt, LeftOut, Verdict};
 pub use whitened::Whitened;

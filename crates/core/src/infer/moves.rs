@@ -7,14 +7,16 @@
 //! between modes that are far apart: their shares are the weights' to get right.
 
 use super::whitened::Whitened;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Observer;
+use crate::journal::{self, Begun, Columns};
 use crate::model::{Conditionals, Model, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, stream};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 /// Draws that move together.
 const BLOCK: usize = 16;
@@ -48,7 +50,7 @@ impl Until {
 }
 
 /// What the moves did.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Moved {
     /// How many times every draw moved.
     pub rounds: usize,
@@ -116,7 +118,20 @@ pub fn moves<M: Model + ?Sized>(
     let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
     let mut moved = Moved { rounds: 0, accepted: None, step, memory: 1.0, stopped: false };
     let [least, most] = until.rounds;
-    while !moved.stopped && (moved.rounds < least || (moved.rounds < most && moved.memory > until.memory)) {
+    let (kept, is_finished) = match journal::begin::<(Moved, Vec<State>)>(observer)? {
+        Begun::Finished(kept) => (Some(kept), true),
+        Begun::UnderWay(kept) => (Some(kept), false),
+        Begun::New => (None, false),
+    };
+    if let Some((before, states)) = kept {
+        moved = Moved { stopped: false, ..before };
+        if states.len() != blocks.len() {
+            return Err(Error::Checkpoint { reason: "it is of another number of draws".to_owned() });
+        }
+        blocks.iter_mut().zip(&states).try_for_each(|(block, state)| block.restore(state))?;
+    }
+    let is_on_its_way = |moved: &Moved| moved.rounds < least || (moved.rounds < most && moved.memory > until.memory);
+    while !is_finished && !moved.stopped && is_on_its_way(&moved) {
         blocks
             .par_iter_mut()
             .map(|block| block.round(near, &continuous, &discrete, moved.step))
@@ -130,6 +145,15 @@ pub fn moves<M: Model + ?Sized>(
         moved.rounds += 1;
         moved.memory = memory(&blocks, latents.len());
         moved.stopped = observer.advance("moves", moved.rounds, most).is_break();
+        let state = || (moved, blocks.iter().map(Block::state).collect::<Vec<_>>());
+        if moved.stopped {
+            journal::stop(observer, state)?;
+        } else {
+            journal::keep(observer, state)?;
+        }
+    }
+    if !is_finished && !moved.stopped {
+        journal::finish(observer, || (moved, blocks.iter().map(Block::state).collect::<Vec<_>>()))?;
     }
     for (b, block) in blocks.into_iter().enumerate() {
         for i in 0..block.u.columns_len() {
@@ -166,7 +190,52 @@ fn correlation<I: Iterator<Item = (f64, f64)>>(pairs: &impl Fn() -> I) -> f64 {
     if xx * yy > 0.0 { (xy / (xx * yy).sqrt()).abs() } else { 0.0 }
 }
 
+/// A block as it is written down.
+#[derive(Serialize, Deserialize)]
+struct State {
+    u: Columns,
+    d_u: Columns,
+    start: Columns,
+    log_p: Vec<f64>,
+    log_p_start: Vec<f64>,
+    is_known: bool,
+    /// How much of each stream is used.
+    used: Vec<u128>,
+}
+
 impl Block {
+    fn state(&self) -> State {
+        State {
+            u: Columns::of(&self.u),
+            d_u: Columns::of(&self.d_u),
+            start: Columns::of(&self.start),
+            log_p: self.log_p.clone(),
+            log_p_start: self.log_p_start.clone(),
+            is_known: self.is_known,
+            used: self.streams.iter().map(Stream::get_word_pos).collect(),
+        }
+    }
+
+    fn restore(&mut self, state: &State) -> Result<()> {
+        let batches = [(&mut self.u, &state.u), (&mut self.d_u, &state.d_u), (&mut self.start, &state.start)];
+        for (batch, columns) in batches {
+            let kept = columns.batch()?;
+            if (kept.columns_len(), kept.draws_len()) != (batch.columns_len(), batch.draws_len()) {
+                return Err(Error::Checkpoint { reason: "it is of another model".to_owned() });
+            }
+            *batch = kept;
+        }
+        let len = self.streams.len();
+        if [state.log_p.len(), state.log_p_start.len(), state.used.len()] != [len; 3] {
+            return Err(Error::Checkpoint { reason: "it is damaged".to_owned() });
+        }
+        self.log_p.clone_from(&state.log_p);
+        self.log_p_start.clone_from(&state.log_p_start);
+        self.is_known = state.is_known;
+        self.streams.iter_mut().zip(&state.used).for_each(|(stream, used)| stream.set_word_pos(*used));
+        Ok(())
+    }
+
     fn round<M: Model + ?Sized>(
         &mut self,
         near: &Whitened<M>,

@@ -5,9 +5,10 @@ use super::approximation::Method;
 use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
 use super::moves::{Moved, Until, moves};
 use super::parts::Parts;
-use super::search::{Searched, Starts, WORSE, apart, search};
+use super::search::{Found, Searched, Starts, WORSE, apart, distance, search};
 use super::settle::{FLAT, among, from_start, settle};
 use super::smooth::{Tail, smooth};
+use super::verdict::LeftOut;
 use super::way::Way;
 use super::whitened::Whitened;
 use crate::bound::{BoundSettings, Bounds};
@@ -41,6 +42,8 @@ pub struct InferSettings {
     pub steps: Option<u64>,
     /// What is done to the draws of the approximation.
     pub correct: Correct,
+    /// The size of a step at the beginning, in the posterior's own units; what suits the method, where none is given.
+    pub step_size: Option<f64>,
     /// How often each draw moves; until it has forgotten where it was, where nothing is said.
     pub rounds: Option<usize>,
 }
@@ -67,6 +70,7 @@ impl Default for InferSettings {
             seed: 1,
             draws: DRAWS,
             steps: None,
+            step_size: None,
             correct: Correct::default(),
             rounds: None,
         }
@@ -92,6 +96,10 @@ pub struct Inferred {
     pub has_settled: Option<bool>,
     /// The fit.
     pub fitted: Fitted,
+    /// What was done to the draws.
+    pub correct: Correct,
+    /// The gravest of the places that the draws should have come to and did not.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Inferred {
@@ -100,6 +108,34 @@ impl Inferred {
     pub fn worth(&self) -> f64 {
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
         1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.tail.ess.max(1.0))
+    }
+
+    /// Looks at the places that a search found: each has at least as much of the posterior as its Gaussian's bound says, and that
+    /// many of the draws should be there.
+    fn beside(mut self, places: &[Found]) -> Self {
+        let top = self.bounds.log_evidence.value.max(places.iter().map(|p| p.elbo).fold(f64::NEG_INFINITY, f64::max));
+        let all: Vec<usize> = (0..self.z.columns_len()).collect();
+        let len = self.z.draws_len();
+        let mut z = vec![0.0; all.len()];
+        for place in places {
+            let share = (place.elbo - top).exp();
+            if share < SHARE_MIN {
+                continue;
+            }
+            let mut there = 0;
+            for s in 0..len {
+                z.iter_mut().enumerate().for_each(|(i, z)| *z = self.z.get(i, s));
+                there += usize::from(distance(place, &z, &all) <= THERE);
+            }
+            let drawn = there as f64 / len as f64;
+            // Where no draw is there, the evidence is of the rest.
+            let share = if drawn < FEW * share { 1.0 / (1.0 + (top - place.elbo).exp()) } else { share };
+            let is_graver = self.left_out.as_ref().is_none_or(|graver| share - drawn > graver.share - graver.drawn);
+            if drawn < FEW * share && is_graver {
+                self.left_out = Some(LeftOut { share, drawn, z: place.z.clone() });
+            }
+        }
+        self
     }
 }
 
@@ -113,6 +149,11 @@ const NARROW: f64 = 0.05;
 const HEAVY: usize = 50_000;
 /// Starts that are tried.
 const TRIES: u64 = 2;
+/// Places with less of the posterior than this are not missed; draws within so many standard deviations per latent are there; and
+/// fewer than this part of what a place should have are too few.
+const SHARE_MIN: f64 = 0.02;
+const THERE: f64 = 3.0;
+const FEW: f64 = 0.2;
 /// How many draws there are where nobody says.
 const DRAWS: usize = 4000;
 /// The work of moves that nobody notices, and of those that nobody waits for; and how few and how many moves each may mean.
@@ -211,8 +252,10 @@ pub fn infer(
     if best.fitted.stopped {
         method = Method::FullRank;
     }
+    let known: Vec<Found> = places.iter().chain(&found).cloned().collect();
     if method == Method::FullRank && is_free {
-        return finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings, observer);
+        let inferred = finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings, observer)?;
+        return Ok(inferred.beside(&known));
     }
     let q = method.variational_with(latents, &settings.parts)?;
     let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
@@ -220,9 +263,9 @@ pub fn infer(
         2.. => (among(&places, q.prior().components_len(), settings.seed), 2000),
         _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
     };
-    let mut way = Way::new(observer, FLAT);
-    let fitted = from_start(&near, &q, &start, settings, steps, &mut way)?;
-    finish(&near, &q, (fitted, way.has_settled()), method, settings, observer)
+    let fitted = from_start(&near, &q, &start, settings, steps, observer)?;
+    let has_settled = Way { elbo: &fitted.history, flat: FLAT }.has_settled();
+    Ok(finish(&near, &q, (fitted, has_settled), method, settings, observer)?.beside(&known))
 }
 
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
@@ -251,14 +294,15 @@ fn mixed(
     let fit_settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(1500),
+        step_size: settings.step_size.unwrap_or(FitSettings::default().step_size),
         flat: FLAT,
         gradient: GradientSettings { draws, importance: settings.importance, ..GradientSettings::default() },
         start: StartSettings { tries: starts.len(), steps: 200, ..StartSettings::default() },
         ..FitSettings::default()
     };
-    let mut way = Way::new(observer, FLAT);
-    let fitted = fit_from(near, &q, &fit_settings, &starts, &mut way)?;
-    finish(near, &q, (fitted, way.has_settled()), method, settings, observer)
+    let fitted = fit_from(near, &q, &fit_settings, &starts, observer)?;
+    let has_settled = Way { elbo: &fitted.history, flat: FLAT }.has_settled();
+    finish(near, &q, (fitted, has_settled), method, settings, observer)
 }
 
 /// Latents with a table of their own start with the chains' frequencies, in every component: a chain that happens to be at one
@@ -315,7 +359,8 @@ fn finish(
         }
     }
     let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
-    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted })
+    let correct = settings.correct;
+    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted, correct, left_out: None })
 }
 
 /// How long draws are moved: until they have forgotten enough of where they were, and at most as often as the model's size allows.

@@ -8,14 +8,16 @@ use super::moves::sweep;
 use super::units::Units;
 use crate::error::{Error, Result};
 use crate::fit::Observer;
+use crate::journal::{self, Begun, Columns};
 use crate::model::graph::GraphModel;
-use crate::model::{Gradient, Model, Support, describe};
+use crate::model::{Gradient, Latents, Model, Support, describe};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::{Stream, standard_normals, stream};
 use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
+use serde::{Deserialize, Serialize};
 
 /// Ascents at once.
 const ASCENTS: usize = 32;
@@ -45,7 +47,7 @@ const SWEEP: usize = 10;
 const SEARCH_STEP: u64 = u64::MAX - 4;
 
 /// A Gaussian near a mode.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Found {
     /// All latents, the discrete ones where the ascent had them.
     pub z: Vec<f64>,
@@ -62,6 +64,19 @@ pub struct Searched {
     pub found: Vec<Found>,
     /// Where the ascents ended, those that are impossible left out.
     pub ends: Batch,
+}
+
+impl Searched {
+    /// Itself, where it is of a model with such latents.
+    fn if_of(self, latents: &Latents) -> Result<Self> {
+        let n = latents.len();
+        let continuous_len = (0..n).filter(|i| !latents.support(*i).is_discrete()).count();
+        let is_of = |one: &Found| one.z.len() == n && one.units.is_for(continuous_len);
+        if self.found.is_empty() || !self.found.iter().all(is_of) || self.ends.columns_len() != n {
+            return Err(Error::Checkpoint { reason: "it is of another model".to_owned() });
+        }
+        Ok(self)
+    }
 }
 
 /// Where a search starts.
@@ -88,6 +103,15 @@ impl Starts {
 /// # Errors
 /// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
 pub fn search(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observer) -> Result<Searched> {
+    if let Begun::Finished((found, ends)) = journal::begin::<(Vec<Found>, Columns)>(observer)? {
+        return Searched { found, ends: ends.batch()? }.if_of(model.latents());
+    }
+    let searched = look(model, starts, seed, observer)?;
+    journal::finish(observer, || (searched.found.clone(), Columns::of(&searched.ends)))?;
+    Ok(searched)
+}
+
+fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observer) -> Result<Searched> {
     let Some(gradient) = model.gradient() else {
         return Err(Error::Model("a search needs the model's gradient".to_owned()));
     };
@@ -159,7 +183,7 @@ pub(super) fn apart(sorted: impl Iterator<Item = Found>, continuous: &[usize]) -
 }
 
 /// How far a place is from another's, in that one's standard deviations and per latent.
-fn distance(from: &Found, to: &[f64], continuous: &[usize]) -> f64 {
+pub(super) fn distance(from: &Found, to: &[f64], continuous: &[usize]) -> f64 {
     let n = continuous.len();
     let mut x: Vec<f64> = continuous.iter().map(|i| to[*i] - from.z[*i]).collect();
     from.units.solve(&mut x);

@@ -48,15 +48,16 @@ pub(super) fn settle<'a>(
     let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
     let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
-        let mut way = Way::new(observer, FLAT);
-        let fitted = from_start(&near, gaussian, &origin, settings, steps, &mut way)?;
+        let fitted = from_start(&near, gaussian, &origin, settings, steps, observer)?;
+        let way = Way { elbo: &fitted.history, flat: FLAT };
         let (z, units) = near.compose(gaussian, &fitted.theta);
         // A run got somewhere only if it ended higher than those before it.
-        idle = if way.last() > reached + HIGHER { 0 } else { idle + 1 };
-        reached = reached.max(way.last());
+        let last = way.last();
+        idle = if last > reached + HIGHER { 0 } else { idle + 1 };
+        reached = reached.max(last);
         let has_settled = if idle == PATIENCE { Some(true) } else { way.has_settled() };
         if fitted.stopped || run == RUNS || has_settled != Some(false) {
-            let place = Found { z, units, elbo: way.last() };
+            let place = Found { z, units, elbo: last };
             return Ok(Settled { near, fitted, place, has_settled });
         }
         near = Whitened::new(model, z, units);
@@ -119,7 +120,7 @@ pub(super) fn from_start(
     let settings = FitSettings {
         seed: settings.seed,
         steps: settings.steps.unwrap_or(steps),
-        step_size: 0.03,
+        step_size: settings.step_size.unwrap_or(0.03),
         flat: FLAT,
         gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
         start: StartSettings::single(),

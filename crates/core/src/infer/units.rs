@@ -2,9 +2,10 @@
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{lower_multiply, lower_transpose_multiply, packed};
+use serde::{Deserialize, Serialize};
 
 /// L: a lower triangle, packed, or its diagonal alone.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Units {
     /// A triangle, row by row.
     Full(Vec<f64>),

@@ -3,27 +3,18 @@
 //! Steps that shrink make a bound rise by themselves, since a θ that trembles less is a better one. So the rise is looked for
 //! while they are of one size: from the second quarter of that part to its last.
 
-use crate::fit::{Observer, Phase, Progress};
-use std::ops::ControlFlow;
-
 /// A bound that rises by more nats than this, standard errors aside, had not settled.
 const RISE_MAX: f64 = 0.5;
 /// Fewer steps than this in a quarter tell nothing.
 const PART_MIN: usize = 20;
 
-/// Watches the bound of the main phase.
+/// The bound at each step of a fit whose step size was the same over that share of them.
 pub(super) struct Way<'a> {
-    inner: &'a mut dyn Observer,
-    flat: f64,
-    elbo: Vec<f64>,
+    pub(super) elbo: &'a [f64],
+    pub(super) flat: f64,
 }
 
-impl<'a> Way<'a> {
-    /// Watches a fit whose step size is the same over this share of the steps.
-    pub(super) fn new(inner: &'a mut dyn Observer, flat: f64) -> Self {
-        Self { inner, flat, elbo: Vec::new() }
-    }
-
+impl Way<'_> {
     /// The mean bound over the last fifth of the way.
     pub(super) fn last(&self) -> f64 {
         moments(&self.elbo[self.elbo.len() - self.elbo.len().div_ceil(5)..]).0
@@ -48,27 +39,13 @@ fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0) / n)
 }
 
-impl Observer for Way<'_> {
-    fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
-        if progress.phase == Phase::Main {
-            self.elbo.push(progress.estimate.elbo);
-        }
-        self.inner.observe(progress)
-    }
-
-    fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
-        self.inner.advance(work, done, of)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fit::Quiet;
 
     fn settled(elbo: impl Fn(f64) -> f64, steps: usize) -> Option<bool> {
-        let elbo = (0..steps).map(|i| elbo(i as f64 / steps as f64)).collect();
-        Way { inner: &mut Quiet, flat: 0.5, elbo }.has_settled()
+        let elbo: Vec<f64> = (0..steps).map(|i| elbo(i as f64 / steps as f64)).collect();
+        Way { elbo: &elbo, flat: 0.5 }.has_settled()
     }
 
     #[test]

@@ -39,4 +39,20 @@ impl Optimizer for Adam {
             *x += size * (*mean / mean_start) / ((*square / square_start).sqrt() + Self::FLOOR);
         }
     }
+
+    fn memory(&self) -> Vec<f64> {
+        let steps = std::iter::once(f64::from(self.steps));
+        steps.chain(self.mean.iter().copied()).chain(self.square.iter().copied()).collect()
+    }
+
+    fn recall(&mut self, memory: &[f64]) -> bool {
+        let n = self.mean.len();
+        if memory.len() != 1 + 2 * n {
+            return false;
+        }
+        self.steps = memory[0] as i32;
+        self.mean.copy_from_slice(&memory[1..=n]);
+        self.square.copy_from_slice(&memory[1 + n..]);
+        true
+    }
 }

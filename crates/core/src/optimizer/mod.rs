@@ -12,6 +12,13 @@ use serde::{Deserialize, Serialize};
 pub trait Optimizer: std::fmt::Debug + Send {
     /// x ← x moved along `gradient`, with steps of about `size`.
     fn ascend(&mut self, x: &mut [f64], gradient: &[f64], size: f64);
+
+    /// What it remembers of the steps before.
+    fn memory(&self) -> Vec<f64>;
+
+    /// Takes back what it remembered; whether that is as many numbers as it needs.
+    #[must_use]
+    fn recall(&mut self, memory: &[f64]) -> bool;
 }
 
 /// Which optimiser to use.

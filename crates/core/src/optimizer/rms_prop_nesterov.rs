@@ -38,6 +38,20 @@ impl Optimizer for RmsPropNesterov {
             *x += Self::MOMENTUM * *velocity + step;
         }
     }
+
+    fn memory(&self) -> Vec<f64> {
+        self.square.iter().chain(&self.velocity).copied().collect()
+    }
+
+    fn recall(&mut self, memory: &[f64]) -> bool {
+        let n = self.square.len();
+        if memory.len() != 2 * n {
+            return false;
+        }
+        self.square.copy_from_slice(&memory[..n]);
+        self.velocity.copy_from_slice(&memory[n..]);
+        true
+    }
 }
 
 #[cfg(test)]

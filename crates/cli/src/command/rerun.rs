@@ -1,0 +1,69 @@
+//! `hyperprior rerun`: a run is done again, to the same numbers.
+
+use super::resume::Kind;
+use crate::error::CliError;
+use crate::{fit, topics};
+use clap::Args;
+use std::path::PathBuf;
+
+/// Repeat a run exactly, by the config.toml in its folder.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The numbers are the same on the same machine, whatever the number of threads. A model or data that have changed since are used as
+they are now, and that is said. Paths in DIR/config.toml are as they were given: run this from the same folder.
+
+Examples:
+  hyperprior fit model.bug --data data.json --seed 3 --out run
+  hyperprior rerun run                 the same again, on the screen
+  hyperprior rerun run --out again     and in another folder
+  hyperprior rerun run --json | diff - run/summary.json")]
+pub struct Rerun {
+    /// The folder of the run
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Where the files go; nowhere, where it is not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print summary.json on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No progress bar, no messages
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl Rerun {
+    /// Runs it.
+    pub fn run(self) -> Result<(), CliError> {
+        let Self { folder, out, json, quiet } = self;
+        let note = |text: &str| {
+            if !quiet {
+                eprintln!("Note: {text}; the numbers may differ");
+            }
+        };
+        let version = |version: &str| {
+            if version != env!("CARGO_PKG_VERSION") {
+                note(&format!("the run was made by version {version}"));
+            }
+        };
+        match Kind::of(&folder)? {
+            Kind::Fit(mut config) => {
+                version(&config.version);
+                let now = config.input.fingerprint()?;
+                if now != config.fingerprint {
+                    note("the model or its data have changed since the run was made");
+                }
+                env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
+                config.fingerprint = now;
+                fit::Job { config, out, json, quiet, strict: false }.run(false)
+            }
+            Kind::Topics(config) => {
+                version(&config.version);
+                let (name, corpus, read) =
+                    (topics::name_of(&config.corpus), config.corpus.clone(), config.read.clone());
+                let job = topics::Job { name, config, out, json, quiet };
+                job.run(|| topics::read_again(&corpus, read.as_ref()), false)
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! A fit: from a model's file to what is told of its posterior, from the beginning or from a checkpoint.
+
+use super::kept::{Head, load, save};
+use super::{Config, Told, Watch, report, write};
+use crate::error::CliError;
+use crate::output::{CHECKPOINT, RunDirectory};
+use crate::progress::StopFlag;
+use hyperprior::Model;
+use hyperprior::infer::{OVERSAMPLED, Verdict};
+use hyperprior::journal::{Journal, Pages};
+use hyperprior::posterior::{Monitor, MonitorError};
+use hyperprior_bugs::fit::{FitError, Task};
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The most memory that draws may take, in bytes.
+const BYTES_MAX: f64 = 8.0 * GIB;
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// What is to be done.
+pub struct Job {
+    /// How.
+    pub config: Config,
+    /// Where the files go.
+    pub out: Option<PathBuf>,
+    /// Whether `summary.json` is printed.
+    pub json: bool,
+    /// Whether nothing else is.
+    pub quiet: bool,
+    /// Whether a verdict other than trust is a failure.
+    pub strict: bool,
+}
+
+impl Job {
+    /// Does it, or what is left of it.
+    pub fn run(self, is_resumed: bool) -> Result<(), CliError> {
+        let began = Instant::now();
+        let config = &self.config;
+        let monitors = Monitor::parse_list(&config.monitor)
+            .map_err(hyperprior::posterior::DrawsError::from)
+            .or_else(|error| if config.monitor.is_empty() { Ok(Vec::new()) } else { Err(error) })?;
+        let stop = StopFlag::on_signals_once_kept();
+        let mut watch = Watch::new(self.quiet, &stop);
+        watch.phase("compile");
+        let (compiled, given) = config.input.compile(self.quiet)?;
+        let warned = compiled.warnings.iter().map(|w| w.message.clone()).collect();
+        let eliminate = config.input.eliminate(&compiled.graph)?;
+        let task = match Task::new(compiled.graph, &eliminate, &monitors) {
+            Err(FitError::Monitor(MonitorError::Unknown { name, .. })) if given.contains(&name) => {
+                return Err(CliError::Usage(format!(
+                    "--monitor: `{name}` is observed (it is in the data), so it has no posterior"
+                )));
+            }
+            task => task?,
+        };
+        within_memory(config.infer.draws, task.model().latents().len(), task.quantities().len())?;
+        // A folder that cannot be made is better known before the fit than after it.
+        let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
+        if let Some(run) = &run {
+            watch.journal = Some(self.journal(run, is_resumed)?);
+        }
+        watch.phase("search");
+        let result = task.run(&config.infer, &mut watch);
+        watch.finish();
+        let posterior = result.map_err(|error| match (error, &run) {
+            (FitError::Engine(hyperprior::Error::Checkpoint { reason }), Some(run)) => {
+                CliError::Checkpoint { folder: run.path().to_owned(), reason }
+            }
+            (error, _) => error.into(),
+        })?;
+        let seconds = began.elapsed().as_secs_f64();
+        let about = (compiled.name, compiled.observed, warned);
+        let told = Told::new(about, &task, config.infer.clone(), &posterior, seconds);
+        // Neither a full disk nor a reader that left may take the other's results away.
+        let written = run.as_ref().map_or(Ok(()), |run| write(run, &told));
+        let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));
+        let again = run.as_ref().map(|run| format!("`hyperprior resume {}`", run.path().display()));
+        written.map_err(|error| CliError::NotKept { error, again: again.clone() })?;
+        printed?;
+        if told.is_stopped() {
+            let (step, steps) = watch.step;
+            let remedy = again.map_or_else(String::new, |again| format!("; {again} goes on"));
+            return Err(CliError::StoppedFit { step, steps, remedy });
+        }
+        if let Some(run) = &run {
+            run.forget_checkpoint();
+        }
+        match told.verdict() {
+            Verdict::MeansOnly | Verdict::Distrust if self.strict => Err(CliError::Untrusted),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the state of the fit is kept, with what there is of it. The configuration is written first: it is what a run that is
+    /// killed goes on by.
+    fn journal(&self, run: &RunDirectory, is_resumed: bool) -> Result<Journal, CliError> {
+        // What the files have in them now, which may not be what they had when the run began.
+        let head = Head::of(&self.config, self.config.input.fingerprint()?);
+        let pages = if is_resumed && run.path().join(CHECKPOINT).exists() {
+            load(run, &head)?
+        } else {
+            // An earlier run's would be gone on from in the place of this one's.
+            run.forget_checkpoint();
+            run.config(&self.config)?;
+            Pages::default()
+        };
+        let (run, quiet, mut is_failing) = (run.clone(), self.quiet, false);
+        let keep = move |pages: &Pages| {
+            // A disk that is full is no reason to end a fit: there may be room later.
+            let saved = save(&run, &head, pages);
+            if let Some(error) = saved.as_ref().err().filter(|_| !is_failing && !quiet) {
+                eprintln!("Note: the fit could not be saved: {error}. It goes on all the same");
+            }
+            is_failing = saved.is_err();
+            Ok(())
+        };
+        let every = Duration::try_from_secs_f64(self.config.save_every).unwrap_or(Duration::MAX);
+        Ok(Journal::new(pages, every, Box::new(keep)))
+    }
+
+    fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &told.summary())?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", report(told, !self.config.monitor.is_empty())?)?;
+            if let Some(run) = run {
+                writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
+            }
+        }
+        Ok(out.flush()?)
+    }
+}
+
+/// Refuses draws that would not fit. For each that is kept, several are weighed.
+fn within_memory(draws: usize, latents: usize, quantities: usize) -> Result<(), CliError> {
+    let of_one = (OVERSAMPLED * latents + quantities) as f64 * size_of::<f64>() as f64;
+    let bytes = draws as f64 * of_one;
+    if bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    let (needed, most) = (bytes / GIB, BYTES_MAX / GIB);
+    let fitting = (BYTES_MAX / of_one).floor();
+    Err(CliError::Usage(format!(
+        "--draws {draws} would take {needed:.1} GiB for {latents} fitted latents and {quantities} quantities; the most is \
+         {most:.0} GiB: ask for at most {fitting:.0} draws, or keep fewer quantities with --monitor NAMES"
+    )))
+}
