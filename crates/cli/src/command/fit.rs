@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use crate::error::CliError;
-use crate::fit::{Config, Told, Watch, report, write};
+use crate::fit::{Config, Foretold, Told, Watch, report, write};
 use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use clap::{Args, ValueEnum};
@@ -32,6 +32,7 @@ Examples:
   hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run
   hyperprior fit model.bug --data data.json --json > summary.json
+  hyperprior fit examples/coal/model.bug --data examples/coal/data.json --check-predictive --loo
   hyperprior fit model.bug                        without data: draws from the prior")]
 pub struct Fit {
     #[command(flatten)]
@@ -66,6 +67,12 @@ pub struct Fit {
     /// What to show and keep, separated by commas: beta, beta[2], beta[1:3], z[,2]; everything, where it is not given
     #[arg(long, value_name = "NAMES")]
     monitor: Option<String>,
+    /// Draw the data anew for every draw, and hold the statistics of both beside each other
+    #[arg(long)]
+    check_predictive: bool,
+    /// Foretell each observation from all others: leave-one-out cross-validation (PSIS) and WAIC
+    #[arg(long)]
+    loo: bool,
     /// Where config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -97,7 +104,7 @@ const SIZE_MAX: usize = 1000;
 const BYTES_MAX: f64 = 8.0 * GIB;
 const GIB: f64 = (1_u64 << 30) as f64;
 
-fn draws(text: &str) -> Result<u32, String> {
+pub fn draws(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(draws) if draws >= DRAWS_MIN => Ok(draws),
         Ok(_) => Err(format!("at least {DRAWS_MIN} draws are needed")),
@@ -203,7 +210,16 @@ impl Fit {
             }
             task => task?,
         };
-        within_memory(self.draws, task.model().latents().len(), task.quantities().len())?;
+        let observed = task.model().graph().observations_len();
+        if observed == 0 && (self.loo || self.check_predictive) {
+            let option = if self.loo { "--loo" } else { "--check-predictive" };
+            return Err(CliError::Usage(format!(
+                "{option}: nothing is observed; give the model its data with --data FILE"
+            )));
+        }
+        let kept = task.quantities().len() + if self.loo { 2 * observed } else { 0 };
+        within_memory(self.draws, task.model().latents().len(), kept)?;
+        let pointwise = self.loo.then(|| task.model().pointwise()).transpose()?;
         // A folder that cannot be made is better known before the fit than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         watch.phase("search");
@@ -211,9 +227,11 @@ impl Fit {
         let result = task.run(&settings, &mut watch);
         watch.finish();
         let posterior = result?;
+        let z = posterior.latents();
+        let foretold = Foretold::new(task.model(), &z, self.seed, self.check_predictive, pointwise.as_ref())?;
         let seconds = began.elapsed().as_secs_f64();
         let about = (compiled.name, compiled.observed, warned);
-        let told = Told::new(about, &task, settings, &posterior, &watch, seconds);
+        let told = Told { foretold, ..Told::new(about, &task, settings, &posterior, &watch, seconds) };
         if let Some(run) = &run {
             write(run, &self.config(&told), &told)?;
         }
@@ -223,6 +241,7 @@ impl Fit {
             writeln!(out)?;
         } else {
             write!(out, "{}", report(&told, self.monitor.is_some())?)?;
+            write!(out, "{}", told.foretold.text())?;
             if let Some(run) = &run {
                 writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
             }

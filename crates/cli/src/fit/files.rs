@@ -34,6 +34,9 @@ pub fn write(run: &RunDirectory, config: &Config, told: &Told) -> Result<(), Wri
     run.draws_csv(&told.posterior.draws)?;
     run.draws_parquet(&told.posterior.draws)?;
     run.coda(&told.posterior.draws)?;
+    if let Some(loo) = &told.foretold.loo {
+        run.log_likelihood(&loo.log_likelihood)?;
+    }
     run.trace(["step", "elbo"], &told.watch.trace)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&told.summary())?;

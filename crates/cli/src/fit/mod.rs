@@ -1,11 +1,13 @@
 //! A fit of a model file: watched while it runs, and told afterwards.
 
 mod files;
+mod foretold;
 mod report;
 mod told;
 mod watch;
 
 pub use files::{Config, write};
+pub use foretold::Foretold;
 pub use report::report;
 pub use told::Told;
 pub use watch::Watch;

@@ -20,8 +20,12 @@ use crate::model::Support;
 use hyperprior_math::batch::Batch;
 use std::sync::OnceLock;
 
-/// The most table entries that leaving observations out one by one may take, in all and beyond what the model itself does.
+/// The most table entries that leaving observations out one by one may take in all.
 const ENTRIES_MAX: f64 = 1_048_576.0;
+/// The most that leaving a piece out may take.
+const PIECE_MAX: f64 = 4_194_304.0;
+/// Counts often have to be summed further than at first.
+const USUAL_LEVEL: u32 = 2;
 
 /// What is left out at once: one observation, or a few that cannot be taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,14 +109,15 @@ impl GraphModel {
     /// The observations, ready to be held against draws.
     ///
     /// # Errors
-    /// [`Error::Model`] where a latent that is fitted lies between ends that depend on one that is summed out.
+    /// [`Error::Model`] where a latent that is fitted lies between ends that depend on one that is summed out, and where latents
+    /// have too many values once the observations do not bound them.
     pub fn pointwise(&self) -> Result<Pointwise> {
         let (line, order) = self.relaid()?;
         let mut columns = self.columns.clone();
         columns.resize(line.raw.len(), None);
         let roots: Vec<Expr> = line.terms.iter().map(|t| t.expr).collect();
         let of_latent = blankets(&line.arena, &roots, &order);
-        let sizes: Vec<f64> = order.iter().map(|l| domain(&line.raw[*l as usize], 0).1).collect();
+        let sizes: Vec<f64> = order.iter().map(|l| domain(&line.raw[*l as usize], USUAL_LEVEL).1).collect();
         let (pieces, piece_of) = pieces(&of_latent, line.terms.len());
         let node = |t: usize| &self.graph.random[line.terms[t].random as usize];
         let is_observation = |t: usize| node(t).is_observed && is_foretold(node(t));
@@ -120,11 +125,20 @@ impl GraphModel {
             .into_iter()
             .map(|p| Piece { observed: p.terms.iter().copied().filter(|t| is_observation(*t)).collect(), ..p })
             .collect();
+        let lens: Vec<f64> = pieces.iter().map(|piece| entries_len(piece, &of_latent, &sizes)).collect();
+        if let Some(p) = lens.iter().position(|len| *len > PIECE_MAX) {
+            let name = &line.raw[order[pieces[p].latents[0]] as usize].name;
+            return Err(Error::Model(format!(
+                "observations cannot be left out: without them `{name}` and the latents around it have too many values to \
+                 be summed out; do not sum them out (--eliminate)"
+            )));
+        }
         let mut entries = 0.0;
         let is_whole: Vec<bool> = pieces
             .iter()
-            .map(|piece| {
-                let own = entries_len(piece, &of_latent, &sizes) * piece.observed.len() as f64;
+            .zip(&lens)
+            .map(|(piece, len)| {
+                let own = len * piece.observed.len() as f64;
                 let is_whole = piece.observed.len() > 1 && entries + own > ENTRIES_MAX;
                 entries += if is_whole { 0.0 } else { own };
                 is_whole
