@@ -73,9 +73,23 @@ fn a_predictive_check_tells_a_poisson_from_a_model_with_enough_zeros() {
     assert!(better["loo"]["waic"]["p_waic"].is_number(), "{}", better["loo"]);
     let plain = json(&format!("fit {model} --data {data} --loo"));
     assert!(number(&better["loo"]["elpd_loo"]) > number(&plain["loo"]["elpd_loo"]) + 50.0);
-    // Labels that are drawn are told of: a claim above zero never has the label of those who never claim.
-    let drawn = json(&format!("fit {program} --data {data} --loo --eliminate none --steps 200"));
-    assert!(drawn["warnings"].to_string().contains("given drawn values of group["), "{}", drawn["warnings"]);
+}
+
+/// What is given drawn labels is told, since a label that an observation excludes is then missing.
+#[test]
+fn labels_that_are_not_summed_out_are_told() {
+    let folder = Folder::new("predict-given");
+    let program = "model { for (i in 1:4) { z[i] ~ dbern(p) y[i] ~ dnorm(2 * z[i], 1) } p ~ dbeta(1, 1) }";
+    let model = folder.file("two.bug", program);
+    let data = folder.file("two.json", r#"{"y": [0.1, 2.3, -0.4, 1.2]}"#);
+    let line = format!("fit {model} --data {data} --loo --steps 300");
+    let (summed, drawn) = (json(&line), json(&format!("{line} --eliminate none")));
+    assert_eq!((&summed["loo"]["given"], &drawn["loo"]["given"]), (&json!([]), &json!(["z[1:4]"])));
+    assert!(drawn["warnings"].to_string().contains("given drawn values of z[1:4]"), "{}", drawn["warnings"]);
+    assert!(!summed["warnings"].to_string().contains("drawn values"), "{}", summed["warnings"]);
+    // Soft labels exclude nothing, so that both estimate the same, one with more noise.
+    let of = |found: &Value| number(&found["loo"]["elpd_loo"]);
+    assert!((of(&summed) - of(&drawn)).abs() < 0.3, "{} for {}", of(&drawn), of(&summed));
 }
 
 const COIN: &str = "model { for (i in 1:n) { y[i] ~ dbern(p) } p ~ dbeta(1, 1) }";
