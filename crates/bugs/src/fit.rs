@@ -77,6 +77,14 @@ pub struct Posterior {
 }
 
 impl Posterior {
+    /// The draws of the model's latents on the line: none of them where nothing was approximated, but as many draws.
+    pub fn latents(&self) -> Batch {
+        match &self.source {
+            Source::Approximate(inferred) => inferred.z.clone(),
+            _ => Batch::zeros(0, self.draws.len()),
+        }
+    }
+
     /// What the draws say of each quantity.
     ///
     /// Draws of an approximation are worth less than their number where its importance weights leave an error that they still
@@ -103,21 +111,7 @@ impl Task {
             return Err(FitError::NothingUnknown);
         }
         let model = graph.model_with(eliminate)?;
-        let all = by_array(model.quantities());
-        let names: Vec<&str> = all.iter().map(|q| q.name.as_str()).collect();
-        let mut wanted = Vec::new();
-        let mut is_wanted = vec![monitors.is_empty(); all.len()];
-        if monitors.is_empty() {
-            wanted.extend(0..all.len());
-        }
-        for monitor in monitors {
-            for place in monitor.places(&names)? {
-                if !std::mem::replace(&mut is_wanted[place], true) {
-                    wanted.push(place);
-                }
-            }
-        }
-        let quantities = wanted.into_iter().map(|i| all[i].clone()).collect();
+        let quantities = wanted(model.quantities(), monitors)?;
         Ok(Self { model, quantities })
     }
 
@@ -152,13 +146,41 @@ impl Task {
     }
 
     fn draws(&self, z: &Batch, seed: u64) -> Result<Draws, FitError> {
-        let values = self.model.complete(z, &self.quantities, seed)?;
-        let column = |q: &Quantity| match q.is_discrete {
-            true => Column::discrete(&q.name),
-            false => Column::continuous(&q.name),
-        };
-        Ok(Draws::new(self.quantities.iter().map(column).collect(), values)?)
+        Ok(named(&self.quantities, self.model.complete(z, &self.quantities, seed)?)?)
     }
+}
+
+/// What the monitors select, in their order; without any, all, with the elements of each array together.
+///
+/// # Errors
+/// [`MonitorError`] for a monitor that selects nothing.
+pub fn wanted(quantities: Vec<Quantity>, monitors: &[Monitor]) -> Result<Vec<Quantity>, MonitorError> {
+    let all = by_array(quantities);
+    if monitors.is_empty() {
+        return Ok(all);
+    }
+    let names: Vec<&str> = all.iter().map(|q| q.name.as_str()).collect();
+    let (mut wanted, mut is_wanted) = (Vec::new(), vec![false; all.len()]);
+    for monitor in monitors {
+        for place in monitor.places(&names)? {
+            if !std::mem::replace(&mut is_wanted[place], true) {
+                wanted.push(all[place].clone());
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// Draws of quantities, a column each.
+///
+/// # Errors
+/// As [`Draws::new`].
+pub fn named(quantities: &[Quantity], values: Batch) -> Result<Draws, DrawsError> {
+    let column = |q: &Quantity| match q.is_discrete {
+        true => Column::discrete(&q.name),
+        false => Column::continuous(&q.name),
+    };
+    Draws::new(quantities.iter().map(column).collect(), values)
 }
 
 /// The same with the elements of each array together and in order: a graph has them in the order of their dependence.

@@ -3,7 +3,7 @@
 //! A program passes through three rooms. [`syntax`] turns text into a tree, with a place in the text on every branch.
 //! [`data`] reads JSON, R dumps and CSV into named arrays. [`lower`] unrolls the loops of the tree over the data and
 //! states every relation to the graph's builder. What a person got wrong is a [`Diagnostic`], drawn by [`render`].
-//! [`fit`] takes the graph on to draws of its posterior.
+//! [`fit`] takes the graph on to draws of its posterior, and [`carry`] says what of them holds for new data.
 //!
 //! ```
 //! use hyperprior_bugs::{Dialect, parse};
@@ -13,13 +13,23 @@
 //! assert_eq!(parsed.program.model.len(), 2);
 //! ```
 
+pub mod carry;
 pub mod data;
 pub mod diagnostic;
 pub mod fit;
 pub mod lower;
+mod rows;
 pub mod syntax;
 
 pub use data::{Array, Data};
 pub use diagnostic::{Diagnostic, Severity, render};
 pub use lower::{Compiled, Options, compile};
+pub use rows::rows;
 pub use syntax::{Dialect, Parsed, parse};
+
+/// The book's samples, compiled and run as doctests.
+#[cfg(doctest)]
+mod samples {
+    #[doc = include_str!("../../../book/src/predicting.md")]
+    mod predicting {}
+}

@@ -164,6 +164,17 @@ pub enum CliError {
         /// Why not, and what to do.
         reason: &'static str,
     },
+    /// A folder is not that of a fit.
+    #[error("`{}` is no run of fit: {reason}", path.display())]
+    NotAFit {
+        /// What was named.
+        path: PathBuf,
+        /// Why not, and what to do.
+        reason: String,
+    },
+    /// A run does not have what new data need of it.
+    #[error("{0}")]
+    Lacking(String),
     /// The model of a run cannot be read.
     #[error("{}: {error}", path.display())]
     Model {
@@ -195,7 +206,8 @@ impl CliError {
             Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } | Self::Checkpoint { .. } => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
-            Self::Read { .. } | Self::NotARun { .. } => NO_INPUT,
+            Self::Read { .. } | Self::NotARun { .. } | Self::NotAFit { .. } => NO_INPUT,
+            Self::Lacking(_) => BAD_DATA,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,

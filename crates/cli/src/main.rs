@@ -10,6 +10,7 @@ mod memory;
 mod names;
 mod output;
 mod parts;
+mod predict;
 mod progress;
 mod render;
 mod study;
@@ -38,6 +39,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
+  hyperprior predict run --data new.json       what the fit in that folder foretells of new data
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
   hyperprior topics bible                      topics of the King James Bible, or of a text of yours
   hyperprior topics infer run letters.txt      those topics in documents that came later
@@ -53,6 +55,8 @@ Exit codes: 0 done, 3 not to be trusted (with --strict), 64 usage, 65 bad model 
 enum Command {
     /// Fit a model in BUGS to its data
     Fit(command::fit::Fit),
+    /// Foretell new data with the draws of a fit
+    Predict(command::predict::Predict),
     /// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums
     Check(command::check::Check),
     /// Find the topics of a collection of text
@@ -99,6 +103,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
     }
     match cli.command {
         Command::Fit(fit) => fit.run(),
+        Command::Predict(predict) => predict.run(),
         Command::Check(check) => check.run(),
         Command::Topics(topics) => topics.run(),
         Command::Resume(resume) => resume.run(),

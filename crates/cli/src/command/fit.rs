@@ -26,6 +26,7 @@ Examples:
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run      (Ctrl-C)
   hyperprior resume run
   hyperprior fit model.bug --data data.json --json > summary.json
+  hyperprior fit examples/coal/model.bug --data examples/coal/data.json --check-predictive --loo
   hyperprior fit model.bug                        without data: draws from the prior")]
 pub struct Fit {
     #[command(flatten)]
@@ -63,6 +64,12 @@ pub struct Fit {
     /// What to show and keep, separated by commas: beta, beta[2], beta[1:3], z[,2]; everything, where it is not given
     #[arg(long, value_name = "NAMES")]
     monitor: Option<String>,
+    /// Draw the data anew for every draw, and hold the statistics of both beside each other
+    #[arg(long)]
+    check_predictive: bool,
+    /// Foretell each observation from all others: leave-one-out cross-validation (PSIS) and WAIC
+    #[arg(long)]
+    loo: bool,
     /// Where config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -96,7 +103,8 @@ enum Correction {
 const DRAWS_MIN: u32 = 10;
 /// The most components, layers or ranks.
 const SIZE_MAX: usize = 1000;
-fn draws(text: &str) -> Result<u32, String> {
+
+pub fn draws(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
         Ok(draws) if draws >= DRAWS_MIN => Ok(draws),
         Ok(_) => Err(format!("at least {DRAWS_MIN} draws are needed")),
@@ -191,6 +199,8 @@ impl Fit {
             fingerprint: self.input.fingerprint()?,
             monitor: self.monitor.clone().unwrap_or_default(),
             save_every: self.save_every,
+            check_predictive: self.check_predictive,
+            loo: self.loo,
             infer: self.settings(),
             input: self.input,
         };

@@ -1,4 +1,4 @@
-//! A model file with its data: what `fit` and `check` are given, read and compiled.
+//! A model file with its data: what `fit`, `predict` and `check` are given, read and compiled.
 
 use crate::error::CliError;
 use crate::names;
@@ -74,10 +74,7 @@ impl Input {
             data.merge(own).map_err(|error| CliError::Data { path: path.clone(), error })?;
         }
         let init = self.init.as_deref().map(numbers).transpose()?;
-        let dialect = match self.dialect {
-            Reading::Jags => Dialect::Jags,
-            Reading::Openbugs => Dialect::OpenBugs,
-        };
+        let dialect = self.dialect();
         let shown = self.model.display().to_string();
         let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if !quiet {
@@ -92,6 +89,19 @@ impl Input {
                 Ok((compiled, data.arrays.into_keys().collect()))
             }
             Err(diagnostics) => Err(CliError::Program(render(&diagnostics, &shown, &source, colour))),
+        }
+    }
+
+    /// The model's text.
+    pub fn source(&self) -> Result<String, CliError> {
+        text(&self.model)
+    }
+
+    /// Whose reading of the language.
+    pub fn dialect(&self) -> Dialect {
+        match self.dialect {
+            Reading::Jags => Dialect::Jags,
+            Reading::Openbugs => Dialect::OpenBugs,
         }
     }
 

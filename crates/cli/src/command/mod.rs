@@ -7,6 +7,7 @@ pub mod fit;
 mod infer;
 pub mod input;
 mod output;
+pub mod predict;
 pub mod reproduce;
 pub mod rerun;
 pub mod resume;

@@ -24,6 +24,10 @@ pub struct Config {
     pub monitor: String,
     /// Seconds between two states that are saved.
     pub save_every: f64,
+    /// Whether data that the model gives are held beside the data.
+    pub check_predictive: bool,
+    /// Whether each observation is foretold from all others.
+    pub loo: bool,
     /// The model and what it is given.
     pub input: Input,
     /// The settings of inference.
@@ -47,6 +51,9 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     run.draws_csv(&told.posterior.draws)?;
     run.draws_parquet(&told.posterior.draws)?;
     run.coda(&told.posterior.draws)?;
+    if let Some(loo) = &told.foretold.loo {
+        run.log_likelihood(&loo.log_likelihood)?;
+    }
     let history = told.inferred().map_or(&[][..], |inferred| &inferred.fitted.history);
     let is_shown = |step: usize| step == 1 || step.is_multiple_of(EVERY);
     let points = history.iter().enumerate().map(|(i, elbo)| (i + 1, *elbo)).filter(|(step, _)| is_shown(*step));

@@ -1,7 +1,7 @@
 //! A fit: from a model's file to what is told of its posterior, from the beginning or from a checkpoint.
 
 use super::kept::{Head, load, save};
-use super::{Config, Told, Watch, report, write};
+use super::{Config, Foretold, Told, Watch, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
@@ -54,7 +54,16 @@ impl Job {
             }
             task => task?,
         };
-        within_memory(config.infer.draws, task.model().latents().len(), task.quantities().len())?;
+        let observed = task.model().graph().observations_len();
+        if observed == 0 && (config.loo || config.check_predictive) {
+            let option = if config.loo { "--loo" } else { "--check-predictive" };
+            return Err(CliError::Usage(format!(
+                "{option}: nothing is observed; give the model its data with --data FILE"
+            )));
+        }
+        let kept = task.quantities().len() + if config.loo { 2 * observed } else { 0 };
+        within_memory(config.infer.draws, task.model().latents().len(), kept)?;
+        let pointwise = config.loo.then(|| task.model().pointwise()).transpose()?;
         // A folder that cannot be made is better known before the fit than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         if let Some(run) = &run {
@@ -69,9 +78,11 @@ impl Job {
             }
             (error, _) => error.into(),
         })?;
+        let z = posterior.latents();
+        let foretold = Foretold::new(task.model(), &z, config.infer.seed, config.check_predictive, pointwise.as_ref())?;
         let seconds = began.elapsed().as_secs_f64();
         let about = (compiled.name, compiled.observed, warned);
-        let told = Told::new(about, &task, config.infer.clone(), &posterior, seconds);
+        let told = Told { foretold, ..Told::new(about, &task, config.infer.clone(), &posterior, seconds) };
         // Neither a full disk nor a reader that left may take the other's results away.
         let written = run.as_ref().map_or(Ok(()), |run| write(run, &told));
         let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));
@@ -126,6 +137,7 @@ impl Job {
             writeln!(out)?;
         } else {
             write!(out, "{}", report(told, !self.config.monitor.is_empty())?)?;
+            write!(out, "{}", told.foretold.text())?;
             if let Some(run) = run {
                 writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
             }

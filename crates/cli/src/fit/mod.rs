@@ -1,6 +1,7 @@
 //! A fit of a model file: watched while it runs, and told afterwards.
 
 mod files;
+mod foretold;
 mod job;
 mod kept;
 mod report;
@@ -8,6 +9,7 @@ mod told;
 mod watch;
 
 pub use files::{Config, write};
+pub use foretold::Foretold;
 pub use job::Job;
 pub use report::report;
 pub use told::Told;

@@ -83,9 +83,9 @@ fn model(told: &Told) -> String {
     format!("{}: {observed}; latents: {}\n", told.name, kinds.join(", "))
 }
 
-type Lines = Vec<(&'static str, String)>;
+pub(super) type Lines = Vec<(&'static str, String)>;
 
-fn lines(out: &mut String, lines: &Lines) {
+pub(super) fn lines(out: &mut String, lines: &Lines) {
     // The hat of k̂ stands above its letter.
     let len = |label: &str| label.chars().filter(|c| *c != '\u{302}').count();
     let width = lines.iter().map(|(label, _)| len(label)).max().unwrap_or(0);

@@ -1,5 +1,6 @@
 //! A finished fit in the numbers and words that are told of it, on paper and as JSON.
 
+use super::foretold::Foretold;
 use crate::names;
 use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA};
 use hyperprior::infer::{Doubt, InferSettings, Inferred, Verdict};
@@ -28,6 +29,8 @@ pub struct Told<'a> {
     pub summaries: Vec<Summary>,
     /// The time that it took.
     pub wall_seconds: f64,
+    /// What it foretells, as far as that was asked for.
+    pub foretold: Foretold,
 }
 
 impl<'a> Told<'a> {
@@ -41,7 +44,8 @@ impl<'a> Told<'a> {
     ) -> Self {
         let summaries = posterior.summaries();
         let outline = task.model().outline();
-        Self { name, observed, warned, task, outline, settings, posterior, summaries, wall_seconds }
+        let foretold = Foretold::default();
+        Self { name, observed, warned, task, outline, settings, posterior, summaries, wall_seconds, foretold }
     }
 
     /// The approximation, where there is one.
@@ -140,6 +144,7 @@ impl<'a> Told<'a> {
         let part = |k: usize| inferred.map_or_else(String::new, |i| i.parts[k].clone());
         let mut warnings = self.warned.clone();
         warnings.extend(self.warnings());
+        warnings.extend(self.foretold.warnings());
         let short = |names: Vec<String>| names::ranges(names.iter().map(String::as_str));
         RunSummary {
             schema: SCHEMA,
@@ -162,6 +167,7 @@ impl<'a> Told<'a> {
                 recursive: part(2),
                 gradient: self.gradients().into_iter().map(|(plan, names)| (plan, short(names))).collect(),
             },
+            foretold: &self.foretold,
             parameters: Parameters(&self.summaries),
         }
     }

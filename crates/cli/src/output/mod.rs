@@ -12,6 +12,7 @@ mod tests;
 
 pub use columns::Columns;
 pub use csv::quoted;
+pub use parquet::read as read_draws;
 pub use pending::WriteError;
 
 use hyperprior::posterior::Draws;
@@ -54,6 +55,11 @@ impl RunDirectory {
     /// `draws.parquet`: the same, with whole numbers as such.
     pub fn draws_parquet(&self, draws: &Draws) -> Result<PathBuf, WriteError> {
         self.write("draws.parquet", |file| parquet::draws(file, draws))
+    }
+
+    /// `log_likelihood.parquet`: a column per observation, a row per draw.
+    pub fn log_likelihood(&self, log_likelihood: &Draws) -> Result<PathBuf, WriteError> {
+        self.write("log_likelihood.parquet", |file| parquet::draws(file, log_likelihood))
     }
 
     /// `CODAindex.txt` and `CODAchain1.txt`, as JAGS writes them. Weighted draws are resampled, since CODA has no weights.

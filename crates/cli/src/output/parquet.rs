@@ -1,19 +1,79 @@
-//! Draws as a Parquet file: one row group, 64-bit integers for discrete scalars and doubles for the others.
+//! Draws as a Parquet file, written and read: one row group, 64-bit integers for discrete scalars and doubles for the others.
 
 use super::csv::LOG_WEIGHT;
-use hyperprior::posterior::{Draws, Kind};
+use hyperprior::Batch;
+use hyperprior::posterior::{Column, Draws, Kind};
 use parquet::basic::{Repetition, Type as Physical};
+use parquet::column::reader::ColumnReader;
 use parquet::data_type::{DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
+use std::fs::File;
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Writes the whole file.
 pub fn draws(out: &mut (impl Write + Send), draws: &Draws) -> io::Result<()> {
     encode(out, draws).map_err(from_disk)
+}
+
+/// Reads draws back.
+pub fn read(path: &Path) -> Result<Draws, String> {
+    let file = File::open(path).map_err(|e| e.to_string())?;
+    let (columns, values, log_weights) = decode(file).map_err(|e| e.to_string())?;
+    let draws = Draws::new(columns, values).map_err(|e| e.to_string())?;
+    match log_weights {
+        Some(log_weights) => draws.weighted(log_weights).map_err(|e| e.to_string()),
+        None => Ok(draws),
+    }
+}
+
+type Decoded = (Vec<Column>, Batch, Option<Vec<f64>>);
+
+fn decode(file: File) -> Result<Decoded, ParquetError> {
+    let reader = SerializedFileReader::new(file)?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let (mut columns, mut values, mut log_weights) = (Vec::new(), Vec::new(), None);
+    let mut len = 0;
+    for (c, of_schema) in schema.columns().iter().enumerate() {
+        let (mut own, mut is_discrete) = (Vec::new(), false);
+        for group in 0..reader.num_row_groups() {
+            let rows = reader.get_row_group(group)?;
+            let rows_len = usize::try_from(rows.metadata().num_rows()).unwrap_or(0);
+            match rows.get_column_reader(c)? {
+                ColumnReader::DoubleColumnReader(mut column) => {
+                    column.read_records(rows_len, None, None, &mut own)?;
+                }
+                ColumnReader::Int64ColumnReader(mut column) => {
+                    let mut whole = Vec::new();
+                    column.read_records(rows_len, None, None, &mut whole)?;
+                    own.extend(whole.into_iter().map(|x| x as f64));
+                    is_discrete = true;
+                }
+                _ => return Err(ParquetError::General(format!("column `{}` is no numbers", of_schema.name()))),
+            }
+        }
+        if c > 0 && own.len() != len {
+            return Err(ParquetError::General(format!(
+                "column `{}` has {} rows, not {len}",
+                of_schema.name(),
+                own.len()
+            )));
+        }
+        len = own.len();
+        match of_schema.name() {
+            LOG_WEIGHT => log_weights = Some(own),
+            name => {
+                columns.push(if is_discrete { Column::discrete(name) } else { Column::continuous(name) });
+                values.extend(own);
+            }
+        }
+    }
+    Ok((columns, Batch::from_columns(values, len), log_weights))
 }
 
 /// What the disk said, so that the message can say what to do about it.

@@ -1,5 +1,6 @@
 //! What `summary.json` holds.
 
+use crate::fit::Foretold;
 use hyperprior::infer::Verdict;
 use hyperprior::posterior::Parameters;
 use serde::Serialize;
@@ -37,6 +38,9 @@ pub struct RunSummary<'a> {
     pub warnings: Vec<String>,
     /// What the approximation was put together from.
     pub plan: Plan,
+    /// What the fit foretells: `predictive` and `loo`, each where it was asked for.
+    #[serde(flatten)]
+    pub foretold: &'a Foretold,
     /// Every scalar that was monitored.
     pub parameters: Parameters<'a>,
 }

@@ -13,6 +13,8 @@ mod tests;
 use hyperprior::posterior::{Draws, DrawsError, Kind, PairSettings, Summary, strongest_pairs, top_configurations};
 use std::fmt::Write as _;
 
+pub use number::{Digits, estimate};
+
 /// How many rows a table has before it is cut.
 pub const ROWS: usize = 40;
 

@@ -1,5 +1,7 @@
 //! Numbers to as many digits as mean something.
 
+use hyperprior::bound::Estimate;
+
 /// How a row's numbers are written: to the digit that three figures of their spread reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digits {
@@ -53,6 +55,19 @@ pub fn two_figures(x: f64) -> String {
     }
 }
 
+/// A number with its standard error, where that is known, both to the digit that two figures of the error reach.
+pub fn estimate(estimate: Estimate) -> String {
+    let Estimate { value, standard_error } = estimate;
+    if !(standard_error > 0.0 && standard_error.is_finite()) {
+        return Digits::new(value, 0.0).show(value);
+    }
+    let digits = match Digits::new(value, standard_error) {
+        Digits::Decimals(decimals) => Digits::Decimals(decimals.saturating_sub(1)),
+        Digits::Powers => Digits::Powers,
+    };
+    format!("{} ± {}", digits.show(value), two_figures(standard_error))
+}
+
 /// A probability; `–` for one of nothing.
 pub fn probability(p: f64) -> String {
     if p > 0.0 { format!("{p:.3}") } else { "–".to_owned() }
@@ -61,6 +76,15 @@ pub fn probability(p: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_estimate_has_two_figures_of_its_error() {
+        let shown = |value, standard_error| estimate(Estimate { value, standard_error });
+        assert_eq!(shown(-172.273, 8.13), "-172.3 ± 8.1");
+        assert_eq!(shown(-206.51, 14.2), "-207 ± 14");
+        assert_eq!(shown(-0.8765, f64::NAN), "-0.8765");
+        assert_eq!(shown(-37.894, 0.43), "-37.89 ± 0.43");
+    }
 
     #[test]
     fn digits_follow_the_spread() {

@@ -6,13 +6,17 @@
 //! | where each variable is, and how well that is known | [`summarise`] |
 //! | which values of the discrete variables go together | [`top_configurations`], [`strongest_pairs`] |
 //! | whether the labels of a mixture mean anything | [`label_switching`] |
+//! | whether data of the model look like the data | [`check_predictive`] |
+//! | how well it foretells what it has not seen | [`Loo`] |
 
 mod discrete;
 mod draws;
 mod information;
 mod labels;
+mod loo;
 mod monitor;
 mod name;
+mod predictive;
 mod summary;
 mod weights;
 
@@ -20,7 +24,9 @@ pub use discrete::{Configuration, Configurations, top_configurations};
 pub use draws::{Column, Draws, DrawsError, Kind};
 pub use information::{Dependence, Dependences, PairSettings, strongest_pairs};
 pub use labels::{LabelSwitching, label_switching, label_switching_among};
+pub use loo::{Loo, LooUnit, WAIC_LIMIT, Waic, elpd};
 pub use monitor::{Monitor, MonitorError};
 pub use name::ElementName;
+pub use predictive::{CheckedArray, CheckedStatistic, Statistic, check_predictive};
 pub use summary::{PMF_VALUES_MAX, Parameters, Summary, summarise};
 pub use weights::Weights;

@@ -167,6 +167,7 @@ impl GraphBuilder {
         }
         let random = Random {
             name: name.to_owned(),
+            elements: Vec::new(),
             law: AnyLaw::Scalar(law),
             bounds,
             value: vec![value],
@@ -210,7 +211,8 @@ impl GraphBuilder {
         }
         let is_observed = observed.is_some();
         let law = AnyLaw::Vector(law);
-        self.push(Random { name, law, bounds: None, value: value.clone(), density, is_observed });
+        let elements = names.to_vec();
+        self.push(Random { name, elements, law, bounds: None, value: value.clone(), density, is_observed });
         Ok(value)
     }
 

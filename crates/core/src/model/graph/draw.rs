@@ -6,6 +6,7 @@ use super::expression::Expr;
 use super::interpret::Interpreter;
 use super::line::Place;
 use super::model::GraphModel;
+use super::node::Graph;
 use super::tape::TILE;
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
@@ -17,7 +18,7 @@ use rayon::prelude::*;
 use std::collections::HashSet;
 
 /// Streams of these draws are apart from all others.
-const DRAW_STEP: u64 = u64::MAX - 3;
+pub(super) const DRAW_STEP: u64 = u64::MAX - 3;
 
 /// Something with a name whose posterior can be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,16 +29,16 @@ pub struct Quantity {
     pub is_discrete: bool,
     /// Whether it is a latent, not calculated from others.
     pub is_latent: bool,
-    expr: Expr,
+    pub(super) expr: Expr,
 }
 
-impl GraphModel {
+impl Graph {
     /// Everything that has a name and is not a number already: latents first, then what is calculated from them.
     pub fn quantities(&self) -> Vec<Quantity> {
-        let arena = &self.graph.arena;
+        let arena = &self.arena;
         let mut seen = HashSet::new();
-        let latents = self.graph.leaves.iter().map(|leaf| (&leaf.name, leaf.expr, true));
-        let named = self.graph.named.iter().map(|(name, e)| (name, *e, false));
+        let latents = self.leaves.iter().map(|leaf| (&leaf.name, leaf.expr, true));
+        let named = self.named.iter().map(|(name, e)| (name, *e, false));
         latents
             .chain(named)
             .filter(|(_, e, _)| arena.value(*e).is_none())
@@ -49,6 +50,13 @@ impl GraphModel {
                 expr,
             })
             .collect()
+    }
+}
+
+impl GraphModel {
+    /// As [`Graph::quantities`].
+    pub fn quantities(&self) -> Vec<Quantity> {
+        self.graph.quantities()
     }
 
     /// Draws of these quantities (a column each) that go with draws `z` of the model's latents.
@@ -64,33 +72,47 @@ impl GraphModel {
                 wanted.extend(node.parents());
             }
         }
-        let interpreter = Interpreter::new(&self.graph.arena, &wanted);
-        let lines: Vec<Expr> = self.line.leaves.iter().flatten().copied().collect();
-        let line = Interpreter::new(&self.line.arena, &lines);
-        let tile = |first: usize| -> Result<Vec<Vec<f64>>> {
-            let (mut interpreter, mut line) = (interpreter.clone(), line.clone());
-            let len = TILE.min(z.draws_len() - first);
-            let mut streams: Vec<Stream> = (0..len).map(|s| stream(seed, DRAW_STEP, 0, (first + s) as u64)).collect();
-            let summed = self.draw_eliminated(z, first, &mut streams);
-            let mut drawn = Vec::with_capacity(len);
-            for s in 0..len {
-                line.run(&self.line.arena, |l, _| match self.columns[l as usize] {
-                    Some(column) => z.get(column as usize, first + s),
-                    None => summed[l as usize][s],
-                });
-                drawn.push(self.run(&mut interpreter, &line, quantities, &mut streams[s])?);
-            }
-            Ok(drawn)
-        };
-        let firsts: Vec<usize> = (0..z.draws_len()).step_by(TILE).collect();
-        let tiles: Vec<Vec<Vec<f64>>> = firsts.into_par_iter().map(tile).collect::<Result<_>>()?;
+        let drawn =
+            self.each_draw(z, seed, &wanted, |_, interpreter, line, rng| self.run(interpreter, line, quantities, rng))?;
         let mut out = Batch::zeros(quantities.len(), z.draws_len());
-        for (s, draw) in tiles.into_iter().flatten().enumerate() {
+        for (s, draw) in drawn.into_iter().enumerate() {
             for (k, x) in draw.into_iter().enumerate() {
                 out.set(k, s, x);
             }
         }
         Ok(out)
+    }
+
+    /// What `f` makes of each draw, in order: of its number, an interpreter for the `wanted` expressions of the graph, the values
+    /// of the latents on the line, those that were summed out drawn given the others, and the draw's random stream.
+    pub(super) fn each_draw<T: Send>(
+        &self,
+        z: &Batch,
+        seed: u64,
+        wanted: &[Expr],
+        f: impl Fn(usize, &mut Interpreter, &Interpreter, &mut Stream) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let interpreter = Interpreter::new(&self.graph.arena, wanted);
+        let lines: Vec<Expr> = self.line.leaves.iter().flatten().copied().collect();
+        let line = Interpreter::new(&self.line.arena, &lines);
+        let tile = |first: usize| -> Result<Vec<T>> {
+            let (mut interpreter, mut line) = (interpreter.clone(), line.clone());
+            let len = TILE.min(z.draws_len() - first);
+            let mut streams: Vec<Stream> = (0..len).map(|s| stream(seed, DRAW_STEP, 0, (first + s) as u64)).collect();
+            let summed = self.draw_eliminated(z, first, &mut streams);
+            let mut made = Vec::with_capacity(len);
+            for s in 0..len {
+                line.run(&self.line.arena, |l, _| match self.columns[l as usize] {
+                    Some(column) => z.get(column as usize, first + s),
+                    None => summed[l as usize][s],
+                });
+                made.push(f(first + s, &mut interpreter, &line, &mut streams[s])?);
+            }
+            Ok(made)
+        };
+        let firsts: Vec<usize> = (0..z.draws_len()).step_by(TILE).collect();
+        let tiles: Vec<Vec<T>> = firsts.into_par_iter().map(tile).collect::<Result<_>>()?;
+        Ok(tiles.into_iter().flatten().collect())
     }
 
     fn run(

@@ -146,7 +146,7 @@ pub(crate) fn reach(arena: &Expressions, roots: &[Expr]) -> Vec<bool> {
 }
 
 /// The smallest value of a latent and how many values it is summed over: for a count, the more the larger it must be.
-fn domain(raw: &Raw, level: u32) -> (f64, f64) {
+pub(super) fn domain(raw: &Raw, level: u32) -> (f64, f64) {
     match (raw.support, &raw.place) {
         (Support::Integers { lower, upper }, _) => (lower, upper - lower + 1.0),
         (_, Place::Whole(least)) => (0.0, (COUNTS + least) * f64::from(1 << level)),
@@ -231,10 +231,10 @@ pub(crate) fn order(line: &Line, which: &Eliminate) -> (Vec<u32>, Vec<u32>) {
 }
 
 /// A table over some latents, by their places in the order of elimination.
-#[derive(Debug)]
-struct Table {
-    scope: Vec<usize>,
-    entries: Vec<Expr>,
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    pub(super) scope: Vec<usize>,
+    pub(super) entries: Vec<Expr>,
 }
 
 /// Sums the latents out in this order, counts over the values of this level.
@@ -261,51 +261,69 @@ pub(crate) fn eliminate(line: &Line, order: &[u32], level: u32) -> Eliminated {
     let (mut stages, mut tails) = (Vec::new(), Vec::new());
     for k in 0..order.len() {
         let own: Vec<Table> = holding[k].iter().filter_map(|t| tables[*t].take()).collect();
-        let scope: BTreeSet<usize> = own.iter().flat_map(|t| t.scope.iter().copied()).filter(|s| *s != k).collect();
-        let scope: Vec<usize> = scope.into_iter().collect();
-        let (_, values_len) = domains[k];
-        let rows: usize = scope.iter().map(|s| domains[*s].1).product();
-        let mut joint = vec![0_usize; order.len()];
-        let mut entries = Vec::with_capacity(rows * values_len);
-        let mut sums = Vec::with_capacity(rows);
-        for row in 0..rows {
-            unpack(row, &scope, &domains, &mut joint);
-            let first = entries.len();
-            for v in 0..values_len {
-                joint[k] = v;
-                let parts: Vec<(Expr, f64)> =
-                    own.iter().map(|t| (t.entries[place(&t.scope, &domains, &joint)], 1.0)).collect();
-                // What is impossible has no say, even where the rest is not defined.
-                let impossible = parts.iter().any(|(e, _)| arena.value(*e) == Some(f64::NEG_INFINITY));
-                let entry = if impossible { arena.constant(f64::NEG_INFINITY) } else { arena.linear(&parts, 0.0) };
-                entries.push(entry);
-            }
-            let sum = arena.log_sum_exp(&entries[first..]);
-            if counts[k] && values_len > 1 {
-                let (last, previous) = (entries[entries.len() - 1], entries[entries.len() - 2]);
-                tails.push(Tail { last, previous, sum });
-            }
-            sums.push(sum);
-        }
+        let (entries, summed) = sum_out(&mut arena, own, k, &domains, counts[k], &mut tails);
         let of = |s: &usize| (order[*s], domains[*s].0, domains[*s].1);
         stages.push(Stage {
             latent: order[k],
             low: domains[k].0,
-            values_len,
-            scope: scope.iter().map(of).collect(),
+            values_len: domains[k].1,
+            scope: summed.scope.iter().map(of).collect(),
             table: entries,
         });
-        if scope.is_empty() {
-            terms.extend(sums);
+        if summed.scope.is_empty() {
+            terms.extend(summed.entries);
         } else {
-            put(Table { scope, entries: sums }, &mut tables, &mut holding);
+            put(summed, &mut tables, &mut holding);
         }
     }
     Eliminated { arena, terms, stages, tails }
 }
 
+/// Sums latent `k` out of the tables that contain it: their sum, with the latent's values fastest, and the table that is left.
+pub(super) fn sum_out(
+    arena: &mut Expressions,
+    own: Vec<Table>,
+    k: usize,
+    domains: &[(f64, usize)],
+    is_count: bool,
+    tails: &mut Vec<Tail>,
+) -> (Vec<Expr>, Table) {
+    let scope: BTreeSet<usize> = own.iter().flat_map(|t| t.scope.iter().copied()).filter(|s| *s != k).collect();
+    let scope: Vec<usize> = scope.into_iter().collect();
+    let (_, values_len) = domains[k];
+    let rows: usize = scope.iter().map(|s| domains[*s].1).product();
+    let mut joint = vec![0_usize; domains.len()];
+    let mut entries = Vec::with_capacity(rows * values_len);
+    let mut sums = Vec::with_capacity(rows);
+    for row in 0..rows {
+        unpack(row, &scope, domains, &mut joint);
+        let first = entries.len();
+        for v in 0..values_len {
+            joint[k] = v;
+            let parts: Vec<(Expr, f64)> =
+                own.iter().map(|t| (t.entries[place(&t.scope, domains, &joint)], 1.0)).collect();
+            // What is impossible has no say, even where the rest is not defined.
+            let impossible = parts.iter().any(|(e, _)| arena.value(*e) == Some(f64::NEG_INFINITY));
+            let entry = if impossible { arena.constant(f64::NEG_INFINITY) } else { arena.linear(&parts, 0.0) };
+            entries.push(entry);
+        }
+        let sum = arena.log_sum_exp(&entries[first..]);
+        if is_count && values_len > 1 {
+            let (last, previous) = (entries[entries.len() - 1], entries[entries.len() - 2]);
+            tails.push(Tail { last, previous, sum });
+        }
+        sums.push(sum);
+    }
+    (entries, Table { scope, entries: sums })
+}
+
 /// Each term's table, where it contains latents of the order.
-fn expand(arena: &mut Expressions, line: &Line, order: &[u32], domains: &[(f64, usize)]) -> Vec<Option<Table>> {
+pub(super) fn expand(
+    arena: &mut Expressions,
+    line: &Line,
+    order: &[u32],
+    domains: &[(f64, usize)],
+) -> Vec<Option<Table>> {
     let mut number = vec![None; line.raw.len()];
     for (k, l) in order.iter().enumerate() {
         number[*l as usize] = Some(k);

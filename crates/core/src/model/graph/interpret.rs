@@ -24,6 +24,11 @@ impl Interpreter {
         self.values[e.0 as usize]
     }
 
+    /// The values of all expressions after [`run`](Self::run); those that were not wanted have none.
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     /// Evaluates everything; `leaf` gives a latent's value, knowing everything before it.
     pub(crate) fn run(&mut self, arena: &Expressions, mut leaf: impl FnMut(u32, &[f64]) -> f64) {
         for at in 0..self.order.len() {

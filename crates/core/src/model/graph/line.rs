@@ -249,13 +249,8 @@ impl Line {
         constraint: &Constraint,
     ) -> Result<Expr, GraphError> {
         let name = &graph.leaves[l].name;
-        let (mut low, mut high) = graph.arena.range(law);
-        if let Some(bounds) = graph.random[r].bounds {
-            let number = |e: Option<Expr>| e.and_then(|e| graph.arena.value(e));
-            low = low.max(number(bounds.lower).unwrap_or(low).ceil());
-            high = high.min(number(bounds.upper).unwrap_or(high).floor());
-        }
-        low = low.max(constraint.least);
+        let (low, high) = graph.discrete_range(r, law);
+        let low = low.max(constraint.least);
         if !(low <= high) {
             let reason = format!("no value is possible: it must be at least {low} and at most {high}");
             return Err(GraphError::Unsupported { name: name.clone(), reason });
@@ -324,6 +319,22 @@ impl Line {
             }
         }
         self.arena.linear(&jacobian, n as f64 * LN_2)
+    }
+}
+
+impl Graph {
+    /// The smallest and largest value of a discrete node by its law and bounds, whatever was observed of it.
+    pub(super) fn discrete_range(&self, r: usize, law: &Law) -> (f64, f64) {
+        let (low, high) = self.arena.range(law);
+        let Some(bounds) = self.random[r].bounds else { return (low, high) };
+        let number = |e: Option<Expr>| e.and_then(|e| self.arena.value(e));
+        (low.max(number(bounds.lower).unwrap_or(low).ceil()), high.min(number(bounds.upper).unwrap_or(high).floor()))
+    }
+
+    /// The latents that no observation depends on, by number.
+    pub(super) fn idle_leaves(&self) -> Vec<bool> {
+        let (_, random) = active(self);
+        self.leaves.iter().map(|leaf| !random[leaf.random as usize]).collect()
     }
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Pooled {
 }
 
 impl Pooled {
-    fn new(tape: Tape) -> Self {
+    pub(super) fn new(tape: Tape) -> Self {
         Self { tape, waiting: Mutex::new(Vec::new()) }
     }
 
@@ -67,12 +67,12 @@ pub struct GraphModel {
     pub(super) graph: Graph,
     pub(super) line: Line,
     /// The latents that are summed out, in order, by number.
-    order: Vec<u32>,
+    pub(super) order: Vec<u32>,
     latents: Latents,
     /// The column of each latent of the line; none for those summed out.
     pub(super) columns: Vec<Option<u32>>,
     /// The kept discrete latents, by number.
-    kept: Vec<u32>,
+    pub(super) kept: Vec<u32>,
     /// For each column, its place among the kept discrete latents.
     discrete: Vec<Option<usize>>,
     levels: Vec<OnceLock<Level>>,
@@ -266,7 +266,7 @@ impl GraphModel {
     }
 
     /// Runs `f` on every tile, on all cores where there are several, and hands its results to `put` in order.
-    fn tiles<T: Send>(z: &Batch, f: impl Fn(usize) -> T + Sync, mut put: impl FnMut(usize, T)) {
+    pub(super) fn tiles<T: Send>(z: &Batch, f: impl Fn(usize) -> T + Sync, mut put: impl FnMut(usize, T)) {
         let tiles_len = z.draws_len().div_ceil(TILE);
         if tiles_len <= 1 || rayon::current_num_threads() == 1 {
             for tile in 0..tiles_len {
@@ -282,13 +282,13 @@ impl GraphModel {
 }
 
 /// The outputs that say how good truncated sums are.
-fn ends(tails: &[Tail]) -> Vec<Expr> {
+pub(super) fn ends(tails: &[Tail]) -> Vec<Expr> {
     tails.iter().flat_map(|t| [t.last, t.previous, t.sum]).collect()
 }
 
 /// Which draws' truncated sums leave out too much. Beyond the last value each term is at most the ratio of the last two times
 /// the one before (the ratio falls), so that the rest is at most a geometric series.
-fn short(tape: &Tape, workspace: &Workspace, tails_len: usize) -> [bool; TILE] {
+pub(super) fn short(tape: &Tape, workspace: &Workspace, tails_len: usize) -> [bool; TILE] {
     let mut short = [false; TILE];
     for t in 0..tails_len {
         let [last, previous, sum] = [0, 1, 2].map(|k| tape.output(3 * t + k, workspace));

@@ -13,7 +13,10 @@ pub(crate) enum AnyLaw {
 /// A random node with its law and its value: numbers where it is observed, latents where it is not.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
+    /// Its name; that of its first element, where it is a vector.
     pub(crate) name: String,
+    /// The names of a vector's elements; none for a number.
+    pub(crate) elements: Vec<String>,
     pub(crate) law: AnyLaw,
     pub(crate) bounds: Option<Bounds>,
     pub(crate) value: Vec<Expr>,
@@ -47,6 +50,11 @@ impl Graph {
     /// The names of the latents, in the order of their declaration.
     pub fn latent_names(&self) -> impl Iterator<Item = &str> {
         self.leaves.iter().map(|leaf| leaf.name.as_str())
+    }
+
+    /// The names of the observed nodes, of a vector that of its first element.
+    pub fn observed_names(&self) -> impl Iterator<Item = &str> {
+        self.random.iter().filter(|r| r.is_observed).map(|r| r.name.as_str())
     }
 
     /// How many random nodes are observed.

@@ -29,6 +29,20 @@ impl Random {
         parents.extend(self.bounds.iter().flat_map(|b| [b.lower, b.upper]).flatten());
         parents
     }
+
+    /// Draws its numbers given the values of its parents, whether it was observed or not; `values` are those of the expressions
+    /// before it.
+    pub(super) fn draw(&self, values: &[f64], rng: &mut Stream) -> Result<Vec<f64>, GraphError> {
+        let value = |e: &Expr| values[e.0 as usize];
+        let unsupported = |reason: String| GraphError::Unsupported { name: self.name.clone(), reason };
+        match &self.law {
+            AnyLaw::Scalar(law) => draw_between(law, self.bounds, &value, rng).map(|x| vec![x]).ok_or_else(|| {
+                unsupported(format!("no value between its bounds came up in {TRIES} draws from its law"))
+            }),
+            AnyLaw::Vector(law) => draw_vector(law, &value, rng)
+                .ok_or_else(|| unsupported("its matrix is not positive definite, so it cannot be drawn".to_owned())),
+        }
+    }
 }
 
 impl Graph {
@@ -39,17 +53,7 @@ impl Graph {
         values: &[f64],
         rng: &mut Stream,
     ) -> Result<Vec<(usize, f64)>, GraphError> {
-        let value = |e: &Expr| values[e.0 as usize];
-        let drawn = match &node.law {
-            AnyLaw::Scalar(law) => vec![draw_between(law, node.bounds, &value, rng).ok_or_else(|| {
-                let reason = format!("no value between its bounds came up in {TRIES} draws from its law");
-                GraphError::Unsupported { name: node.name.clone(), reason }
-            })?],
-            AnyLaw::Vector(law) => draw_vector(law, &value, rng).ok_or_else(|| {
-                let reason = "its matrix is not positive definite, so it cannot be drawn".to_owned();
-                GraphError::Unsupported { name: node.name.clone(), reason }
-            })?,
-        };
+        let drawn = node.draw(values, rng)?;
         let leaf = |e: &Expr| match self.arena.node(*e) {
             Node::Leaf(l) => Some(l as usize),
             _ => None,

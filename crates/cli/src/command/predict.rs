@@ -1,0 +1,189 @@
+//! `hyperprior predict`: from a run of `fit` and new data to what the fit foretells of them.
+
+use super::fit::draws;
+use crate::error::CliError;
+use crate::output::RunDirectory;
+use crate::predict::{Elpd, FittedRun, Predicted};
+use clap::Args;
+use hyperprior::Batch;
+use hyperprior::model::graph::{Graph, Quantity};
+use hyperprior::posterior::{DrawsError, ElementName, Monitor, elpd};
+use hyperprior_bugs::carry::Carry;
+use hyperprior_bugs::fit::{named, wanted};
+use std::collections::{HashMap, HashSet};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Foretell new data with the draws of a fit.
+#[derive(Debug, Args)]
+#[command(after_help = "\
+The model of the run is compiled with the new data. Its parameters have the run's draws; everything else that is not observed
+(the latents of new rows, and responses that are null or not there) is drawn from its law given them. Observations in the new
+data are not learnt from: their log predictive density is told.
+
+Examples:
+  hyperprior fit model.bug --data data.json --out run
+  hyperprior predict run --data new.json
+  hyperprior predict run --data longer.json --carry A,lambda,z[1:107]
+  hyperprior predict run --data test.json --json > foretold.json")]
+pub struct Predict {
+    /// The run: a folder that `fit --out` wrote
+    run: PathBuf,
+    /// The new data, as JSON, as an R dump or as CSV; may be given several times
+    #[arg(long, value_name = "FILE", required = true)]
+    data: Vec<PathBuf>,
+    /// What has the run's draws, separated by commas; what does not go row by row with the data, where it is not given
+    #[arg(long, value_name = "NAMES")]
+    carry: Option<String>,
+    /// What to show and keep, separated by commas; everything that is not carried over, where it is not given
+    #[arg(long, value_name = "NAMES")]
+    monitor: Option<String>,
+    /// How many draws; as many as the run has, where it is not given
+    #[arg(long, value_name = "N", value_parser = draws)]
+    draws: Option<u32>,
+    /// The random seed: same seed, same numbers
+    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    seed: u64,
+    /// Where summary.json, draws.parquet and draws.csv go; nowhere, where it is not given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Print summary.json on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// No messages
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// The most memory that draws may take, in bytes.
+const BYTES_MAX: f64 = 8.0 * GIB;
+const GIB: f64 = (1_u64 << 30) as f64;
+
+fn monitors(option: &str, text: Option<&String>) -> Result<Option<Vec<Monitor>>, CliError> {
+    let parse = |text: &String| Monitor::parse_list(text).map_err(|e| CliError::Usage(format!("{option}: {e}")));
+    text.map(parse).transpose()
+}
+
+impl Predict {
+    /// Runs it.
+    pub fn run(self) -> Result<(), CliError> {
+        let carried = monitors("--carry", self.carry.as_ref())?;
+        let shown = monitors("--monitor", self.monitor.as_ref())?;
+        if let (Some(out), Ok(run)) = (&self.out, self.run.canonicalize())
+            && out.canonicalize().is_ok_and(|out| out == run)
+        {
+            return Err(CliError::Usage("--out would overwrite the run; name another folder".to_owned()));
+        }
+        let run = FittedRun::read(&self.run)?;
+        let input = run.input(Some(&self.data));
+        let (of_run, _) = run.input(None).compile(true).map_err(|error| self.moved(error))?;
+        let (new, _) = input.compile(self.quiet)?;
+        let carry = match &carried {
+            None => Carry::by_rule(&input.source()?, input.dialect(), &of_run.graph, &new.graph),
+            Some(names) => Carry::by_name(names, &of_run.graph, &new.graph)
+                .map_err(|error| CliError::Usage(format!("--carry: {error}")))?,
+        };
+        let quantities = self.quantities(&new.graph, &carry, shown.as_deref())?;
+        let len = self.draws.map_or(run.draws_len(), |draws| draws as usize);
+        within_memory(len, carry.carried.len() + 2 * quantities.len() + 2 * new.graph.observations_len())?;
+        let draws = run.draws(&carry.carried, len)?;
+        let out = self.out.as_ref().map(RunDirectory::create).transpose()?;
+        let names: Vec<&str> = carry.carried.iter().map(String::as_str).collect();
+        let foretold = new.graph.foretell(&names, &draws, &quantities, self.seed)?;
+        let seen = seen(&of_run.graph, &new.graph);
+        let is_new = |i: &usize| !seen.contains(&foretold.observed[*i]);
+        let unseen: Vec<usize> = (0..foretold.observed.len()).filter(is_new).collect();
+        let columns = unseen.iter().flat_map(|i| foretold.log_likelihood.column(*i).iter().copied());
+        let (sum, units) = elpd(&Batch::from_columns(columns.collect(), len));
+        let observed = (!unseen.is_empty()).then_some(Elpd {
+            value: sum.value,
+            standard_error: sum.standard_error,
+            observations: units.len(),
+        });
+        let predicted = Predicted {
+            name: new.name,
+            run: self.run.clone(),
+            seed: self.seed,
+            carry,
+            draws: named(&quantities, foretold.values)?,
+            warned: new.warnings.iter().map(|w| w.message.clone()).collect(),
+            elpd: observed,
+            seen: foretold.observed.len() - unseen.len(),
+        };
+        self.tell(&predicted, out.as_ref())
+    }
+
+    /// Paths in a run are as they were given to `fit`.
+    fn moved(&self, error: CliError) -> CliError {
+        match error {
+            CliError::Read { path, reason } => CliError::NotAFit {
+                path: self.run.clone(),
+                reason: format!(
+                    "`{}`, which it was made from, cannot be read ({reason}); run this from the folder that `fit` was run in",
+                    path.display()
+                ),
+            },
+            error => error,
+        }
+    }
+
+    /// What is shown and kept.
+    fn quantities(&self, graph: &Graph, carry: &Carry, shown: Option<&[Monitor]>) -> Result<Vec<Quantity>, CliError> {
+        let all = graph.quantities();
+        let error = |error| CliError::Draws(DrawsError::from(error));
+        match shown {
+            Some(monitors) => wanted(all, monitors).map_err(error),
+            None => {
+                let carried: HashSet<&str> = carry.carried.iter().map(String::as_str).collect();
+                let rest = all.into_iter().filter(|q| !carried.contains(q.name.as_str())).collect();
+                wanted(rest, &[]).map_err(error)
+            }
+        }
+    }
+
+    fn tell(&self, predicted: &Predicted, run: Option<&RunDirectory>) -> Result<(), CliError> {
+        let summaries = predicted.summaries();
+        if let Some(run) = run {
+            run.draws_csv(&predicted.draws)?;
+            run.draws_parquet(&predicted.draws)?;
+            run.summary(&predicted.summary(&summaries))?;
+        }
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, &predicted.summary(&summaries))?;
+            writeln!(out)?;
+        } else {
+            write!(out, "{}", predicted.text(&summaries)?)?;
+            if let Some(run) = run {
+                writeln!(out, "\nThe draws and the summary are in {}", run.path().display())?;
+            }
+        }
+        out.flush()?;
+        Ok(())
+    }
+}
+
+/// The observed numbers that are those of the run: of arrays that hold all that the run observed of them, with the same values. A
+/// few that agree do so by chance, as those of coins do.
+fn seen(run: &Graph, new: &Graph) -> HashSet<String> {
+    let mut values: HashMap<String, f64> = new.observations().into_iter().map(|o| (o.name, o.value)).collect();
+    let of_run = run.observations();
+    let differs = of_run.iter().filter(|o| values.get(&o.name) != Some(&o.value));
+    let unlike: HashSet<&str> = differs.map(|o| ElementName::parse(&o.name).array).collect();
+    let same = of_run.iter().filter(|o| !unlike.contains(ElementName::parse(&o.name).array));
+    same.filter_map(|o| values.remove_entry(&o.name)).map(|(name, _)| name).collect()
+}
+
+fn within_memory(draws: usize, columns: usize) -> Result<(), CliError> {
+    let bytes = draws as f64 * columns as f64 * size_of::<f64>() as f64;
+    if bytes <= BYTES_MAX {
+        return Ok(());
+    }
+    let fitting = (BYTES_MAX / (bytes / draws as f64)).floor();
+    Err(CliError::Usage(format!(
+        "{draws} draws of {columns} columns would take {:.1} GiB; the most is {:.0} GiB: ask for at most --draws {fitting:.0}, \
+         or keep fewer quantities with --monitor NAMES",
+        bytes / GIB,
+        BYTES_MAX / GIB
+    )))
+}
