@@ -11,6 +11,7 @@ mod draw;
 mod eliminate;
 mod error;
 mod expression;
+mod fault;
 mod function;
 mod index;
 mod interpret;
@@ -25,6 +26,7 @@ mod rewrite;
 mod sample;
 mod support;
 mod tape;
+mod told;
 mod truncation;
 
 pub use builder::GraphBuilder;
