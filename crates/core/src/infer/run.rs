@@ -8,6 +8,7 @@ use super::parts::Parts;
 use super::search::{Searched, Starts, WORSE, apart, search};
 use super::settle::{FLAT, among, from_start, settle};
 use super::smooth::{Tail, smooth};
+use super::units::Units;
 use super::way::Way;
 use super::whitened::Whitened;
 use crate::bound::{BoundSettings, Bounds};
@@ -73,6 +74,16 @@ impl Default for InferSettings {
     }
 }
 
+impl InferSettings {
+    /// The units to fit in. Where every latent is to be on its own, units that turn would bring the dependence back in.
+    fn units(&self, found: &Units) -> Units {
+        match self.method {
+            Method::MeanField if self.parts.prior.is_none() => found.diagonal(),
+            _ => found.clone(),
+        }
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Inferred {
@@ -92,6 +103,10 @@ pub struct Inferred {
     pub has_settled: Option<bool>,
     /// The fit.
     pub fitted: Fitted,
+    /// What the continuous latents were fitted in: z = location + units · u.
+    pub location: Vec<f64>,
+    /// Those units.
+    pub units: Units,
 }
 
 impl Inferred {
@@ -174,7 +189,8 @@ pub fn infer(
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &found[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
-        return mixed(&Whitened::new(model, own, best.units.clone()), &ends, settings, observer);
+        let units = settings.units(&best.units);
+        return mixed(&Whitened::new(model, own, units), &ends, settings, observer);
     }
     let gaussian = Method::FullRank.variational(latents)?;
     // A place that looks best by its curvature may be the worse one once a Gaussian has settled there.
@@ -215,7 +231,7 @@ pub fn infer(
         return finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings, observer);
     }
     let q = method.variational_with(latents, &settings.parts)?;
-    let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
+    let near = Whitened::new(model, best.place.z.clone(), settings.units(&best.place.units));
     let (start, steps) = match q.prior().components_len() {
         2.. => (among(&places, q.prior().components_len(), settings.seed), 2000),
         _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
@@ -315,7 +331,9 @@ fn finish(
         }
     }
     let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
-    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted })
+    let (location, units) = near.place();
+    let (location, units) = (location.to_vec(), units.clone());
+    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted, location, units })
 }
 
 /// How long draws are moved: until they have forgotten enough of where they were, and at most as often as the model's size allows.
