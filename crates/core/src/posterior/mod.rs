@@ -6,13 +6,17 @@
 //! | where each variable is, and how well that is known | [`summarise`] |
 //! | which values of the discrete variables go together | [`top_configurations`], [`strongest_pairs`] |
 //! | whether the labels of a mixture mean anything | [`label_switching`] |
+//! | what spreads and correlations a mean-field fit leaves out | [`linear_response`] |
+//! | whether intervals hold what they promise | [`calibration`] |
 
+pub mod calibration;
 mod discrete;
 mod draws;
 mod information;
 mod labels;
 mod monitor;
 mod name;
+mod response;
 mod summary;
 mod weights;
 
@@ -22,5 +26,6 @@ pub use information::{Dependence, Dependences, PairSettings, strongest_pairs};
 pub use labels::{LabelSwitching, label_switching, label_switching_among};
 pub use monitor::{Monitor, MonitorError};
 pub use name::ElementName;
+pub use response::{LinearResponse, PARAMETERS_MAX, ResponseSettings, linear_response};
 pub use summary::{PMF_VALUES_MAX, Parameters, Summary, summarise};
 pub use weights::Weights;
