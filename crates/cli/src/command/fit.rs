@@ -2,7 +2,7 @@
 
 use super::input::Input;
 use crate::error::CliError;
-use crate::fit::{Config, Told, Watch, report, write};
+use crate::fit::{Config, Response, Told, Watch, report, write};
 use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use clap::{Args, ValueEnum};
@@ -12,7 +12,7 @@ use hyperprior::infer::{
     RecursivePart,
 };
 use hyperprior::posterior::{Monitor, MonitorError};
-use hyperprior_bugs::fit::{FitError, Task};
+use hyperprior_bugs::fit::{FitError, Source, Task};
 use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
@@ -31,6 +31,7 @@ Examples:
   hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
   hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run
+  hyperprior fit model.bug --data data.json --method mean-field --correct none --linear-response
   hyperprior fit model.bug --data data.json --json > summary.json
   hyperprior fit model.bug                        without data: draws from the prior")]
 pub struct Fit {
@@ -54,6 +55,9 @@ pub struct Fit {
     /// What brings the approximation's draws nearer to the posterior
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: Correction,
+    /// Add the spreads that linear response gives; for `--method mean-field --correct none`
+    #[arg(long)]
+    linear_response: bool,
     /// The random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
@@ -79,7 +83,7 @@ pub struct Fit {
 
 /// What is done to the draws of an approximation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Correction {
+pub(super) enum Correction {
     /// Nothing: they are the approximation's own
     None,
     /// They are resampled by their importance weights
@@ -87,6 +91,16 @@ enum Correction {
     /// They are resampled, and then each makes moves that leave the posterior as it is
     #[default]
     Moves,
+}
+
+impl From<Correction> for Correct {
+    fn from(correction: Correction) -> Self {
+        match correction {
+            Correction::None => Self::Nothing,
+            Correction::Weights => Self::Weights,
+            Correction::Moves => Self::Moves,
+        }
+    }
 }
 
 /// Fewer draws than this say nothing of quantiles or tails.
@@ -158,7 +172,7 @@ fn within(size: usize) -> Result<(), String> {
     if size <= SIZE_MAX { Ok(()) } else { Err(format!("the number after the colon is at most {SIZE_MAX}")) }
 }
 
-fn method(text: &str) -> Result<Method, String> {
+pub(super) fn method(text: &str) -> Result<Method, String> {
     let method: Method = text.parse().map_err(|error: MethodError| error.to_string())?;
     match method {
         Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => within(size).map(|()| method),
@@ -185,6 +199,13 @@ impl Fit {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
         let began = Instant::now();
+        if self.linear_response && (self.method != Method::MeanField || self.correct != Correction::None) {
+            return Err(CliError::Usage(
+                "--linear-response mends the spreads of mean-field, where the draws are its own: it goes with `--method \
+                 mean-field --correct none`"
+                    .to_owned(),
+            ));
+        }
         let monitors = match &self.monitor {
             Some(text) => Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?,
             None => Vec::new(),
@@ -211,9 +232,13 @@ impl Fit {
         let result = task.run(&settings, &mut watch);
         watch.finish();
         let posterior = result?;
+        let response = match (&posterior.source, self.linear_response) {
+            (Source::Approximate(inferred), true) => Some(Response::of(&task, inferred, &settings)?),
+            _ => None,
+        };
         let seconds = began.elapsed().as_secs_f64();
         let about = (compiled.name, compiled.observed, warned);
-        let told = Told::new(about, &task, settings, &posterior, &watch, seconds);
+        let told = Told { response, ..Told::new(about, &task, settings, &posterior, &watch, seconds) };
         if let Some(run) = &run {
             write(run, &self.config(&told), &told)?;
         }
@@ -236,11 +261,6 @@ impl Fit {
     }
 
     fn settings(&self) -> InferSettings {
-        let correct = match self.correct {
-            Correction::None => Correct::Nothing,
-            Correction::Weights => Correct::Weights,
-            Correction::Moves => Correct::Moves,
-        };
         InferSettings {
             method: self.method,
             parts: Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive },
@@ -248,7 +268,7 @@ impl Fit {
             seed: self.seed,
             draws: self.draws as usize,
             steps: self.steps,
-            correct,
+            correct: self.correct.into(),
             ..InferSettings::default()
         }
     }

@@ -2,10 +2,12 @@
 
 mod files;
 mod report;
+mod response;
 mod told;
 mod watch;
 
 pub use files::{Config, write};
 pub use report::report;
+pub use response::Response;
 pub use told::Told;
 pub use watch::Watch;

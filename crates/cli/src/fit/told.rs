@@ -1,10 +1,12 @@
 //! A finished fit in the numbers and words that are told of it, on paper and as JSON.
 
+use super::response::Response;
 use super::watch::Watch;
 use crate::names;
 use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA, Verdict};
 use hyperprior::infer::{Correct, InferSettings, Inferred};
 use hyperprior::model::graph::{Outline, Role};
+use hyperprior::model::{CommonFault, Fault};
 use hyperprior::posterior::{Kind, Parameters, Summary, label_switching};
 use hyperprior_bugs::fit::{Posterior, Source, Task};
 use std::collections::BTreeMap;
@@ -36,6 +38,8 @@ pub struct Told<'a> {
     pub watch: &'a Watch,
     /// The time that it took.
     pub wall_seconds: f64,
+    /// The spreads by linear response, where they were asked for.
+    pub response: Option<Response>,
 }
 
 impl<'a> Told<'a> {
@@ -50,7 +54,19 @@ impl<'a> Told<'a> {
     ) -> Self {
         let summaries = posterior.summaries();
         let outline = task.model().outline();
-        Self { name, observed, warned, task, outline, settings, posterior, summaries, watch, wall_seconds }
+        Self {
+            name,
+            observed,
+            warned,
+            task,
+            outline,
+            settings,
+            posterior,
+            summaries,
+            watch,
+            wall_seconds,
+            response: None,
+        }
     }
 
     /// The approximation, where there is one.
@@ -158,9 +174,21 @@ impl<'a> Told<'a> {
             && inferred.bounds.dropped > 0
         {
             let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
+            let fault = match &inferred.bounds.fault {
+                Some(CommonFault { fault, count, of }) if count == of => {
+                    format!(". They fall to {}", fault.factor) + &said(fault)
+                }
+                Some(CommonFault { fault, count, of }) => {
+                    format!(". Of {of} looked at, {count} fall to {}", fault.factor) + &said(fault)
+                }
+                None => String::new(),
+            };
             warnings.push(format!(
-                "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out"
+                "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out{fault}"
             ));
+        }
+        if let Some(Response::Missing { reason }) = &self.response {
+            warnings.push(format!("there is no linear response: {reason}"));
         }
         warnings.extend(label_switching(&self.posterior.draws).iter().map(ToString::to_string));
         warnings
@@ -213,6 +241,7 @@ impl<'a> Told<'a> {
                 recursive: part(2),
                 gradient: self.gradients().into_iter().map(|(plan, names)| (plan, short(names))).collect(),
             },
+            linear_response: self.response.as_ref(),
             parameters: Parameters(&self.summaries),
         }
     }
@@ -230,6 +259,11 @@ impl<'a> Told<'a> {
     pub fn has_discrete(&self) -> bool {
         self.posterior.draws.columns().iter().any(|c| c.kind == Kind::Discrete)
     }
+}
+
+/// A fault as the end of a sentence.
+fn said(fault: &Fault) -> String {
+    format!(", such as {}", fault.reason)
 }
 
 fn exactly(log: f64) -> (Elbo, Evidence) {

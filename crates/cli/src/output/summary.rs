@@ -36,6 +36,9 @@ pub struct RunSummary<'a> {
     pub warnings: Vec<String>,
     /// What the approximation was put together from.
     pub plan: Plan,
+    /// Spreads and correlations by linear response, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linear_response: Option<&'a crate::fit::Response>,
     /// Every scalar that was monitored.
     pub parameters: Parameters<'a>,
 }

@@ -211,6 +211,7 @@ fn the_summary_has_the_fields_that_are_promised() {
         verdict: Some(Verdict::MeansOnly),
         warnings: vec!["labels switch".to_owned()],
         plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
+        linear_response: None,
         parameters: Parameters(&summaries),
     });
     let mut found: Value = serde_json::from_str(&fs::read_to_string(written.unwrap()).unwrap()).unwrap();
