@@ -124,7 +124,7 @@ mod tests {
     use rand::RngExt;
     use rand_distr::{Distribution, StandardNormal};
 
-    /// A normal mean under a flat-tailed toy: truth N(0, 1), draws N(shift, width²), 200 rounds of 99 draws.
+    /// Truths from N(0, 1), draws from N(shift, width²): 200 rounds of 99 draws.
     fn said(shift: f64, width: f64) -> Shape {
         let ranks = (0..200_u64).map(|k| {
             let mut rng = stream(5, 0, 0, k);
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn many_quantities_count() {
-        let slight: Vec<usize> = (0..40).map(|k| k * 99 / 60).collect();
+        let slight: Vec<usize> = (0..40).map(|k| 2 * k).collect();
         let p = uniformity(&slight, 99);
-        assert!(p > 1e-4 && p < 0.05, "{p}");
+        assert!(p > 1e-3 && p < 0.05, "{p}");
         let many = (0..1000).map(|i| (format!("x[{i}]"), slight.clone())).collect();
         assert!(assess(many, 99, 0.05).iter().all(|a| a.shape == Shape::Uniform && a.adjusted == 1.0));
         assert_eq!(assess(vec![("x".to_owned(), slight)], 99, 0.05)[0].shape, Shape::BiasedHigh);
