@@ -3,7 +3,8 @@
 //! A program passes through three rooms. [`syntax`] turns text into a tree, with a place in the text on every branch.
 //! [`data`] reads JSON, R dumps and CSV into named arrays. [`lower`] unrolls the loops of the tree over the data and
 //! states every relation to the graph's builder. What a person got wrong is a [`Diagnostic`], drawn by [`render`].
-//! [`fit`] takes the graph on to draws of its posterior, and [`carry`] says what of them holds for new data.
+//! [`fit`] takes the graph on to draws of its posterior, [`carry`] says what of them holds for new data, and [`simulate`] makes data as
+//! the model says they come about.
 //!
 //! ```
 //! use hyperprior_bugs::{Dialect, parse};
@@ -19,11 +20,12 @@ pub mod diagnostic;
 pub mod fit;
 pub mod lower;
 mod rows;
+pub mod simulate;
 pub mod syntax;
 
 pub use data::{Array, Data};
 pub use diagnostic::{Diagnostic, Severity, render};
-pub use lower::{Compiled, Options, compile};
+pub use lower::{Compiled, Observation, Options, compile};
 pub use rows::rows;
 pub use syntax::{Dialect, Parsed, parse};
 

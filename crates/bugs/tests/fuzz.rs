@@ -81,7 +81,7 @@ fn whole_way_with(source: &str, data: &Data) {
     for dialect in [Dialect::Jags, Dialect::OpenBugs] {
         let parsed = parse(source, dialect);
         render(&parsed.diagnostics, "model", source, false);
-        let found = match compile(source, "model", data, &Options { dialect, init: Some(data.clone()) }) {
+        let found = match compile(source, "model", data, &Options { dialect, init: Some(data.clone()), file: None }) {
             Ok(compiled) => {
                 // Whether the data are possible is for the model to say; it must not panic either.
                 let _ = compiled.graph.model();

@@ -148,6 +148,22 @@ pub enum CliError {
         /// Of how many.
         cells: usize,
     },
+    /// A calibration was stopped by the person or the system; what its first rounds say is there.
+    #[error(
+        "stopped early, after {done} of {rounds} rounds: what was printed is of those. Run the command again to start over"
+    )]
+    StoppedCalibration {
+        /// The rounds that were done.
+        done: usize,
+        /// Of how many.
+        rounds: usize,
+    },
+    /// Data cannot be simulated from a model.
+    #[error("--calibrate: {0}")]
+    Simulate(hyperprior_bugs::simulate::SimulateError),
+    /// No round of a calibration could be fitted.
+    #[error("--calibrate: no round could be fitted{0}")]
+    NoRound(String),
     /// A file of an earlier run cannot be understood.
     #[error("`{}` cannot be used: {reason}; remove it, and what it was about is measured again", path.display())]
     Damaged {
@@ -204,6 +220,7 @@ impl CliError {
             Self::Corpus(hyperprior_def::Error::BadSetting { .. }) => USAGE,
             Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
             Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } | Self::Checkpoint { .. } => BAD_DATA,
+            Self::Simulate(_) | Self::NoRound(_) => BAD_DATA,
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } | Self::NotAFit { .. } => NO_INPUT,
@@ -211,6 +228,7 @@ impl CliError {
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,
+            Self::StoppedCalibration { .. } => STOPPED,
             Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } | Self::StoppedInference { .. } => STOPPED,
             Self::Untrusted => UNTRUSTED,
             Self::Draws(_) | Self::Internal(_) => INTERNAL,

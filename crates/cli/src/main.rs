@@ -1,5 +1,6 @@
 //! The hyperprior command: from a probabilistic model to a posterior that keeps its dependence.
 
+mod calibrate;
 mod check;
 mod command;
 mod compare;
@@ -41,6 +42,7 @@ Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
   hyperprior predict run --data new.json       what the fit in that folder foretells of new data
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
+  hyperprior check model.bug --data data.json --calibrate 200   whether its intervals hold what they promise
   hyperprior topics bible                      topics of the King James Bible, or of a text of yours
   hyperprior topics infer run letters.txt      those topics in documents that came later
   hyperprior demo                              a minute's tour, with pictures

@@ -52,6 +52,31 @@ impl StopFlag {
     }
 }
 
+/// A count on standard error of things that several threads do.
+pub struct Counter(ProgressBar);
+
+impl Counter {
+    /// Nothing done yet, of so many.
+    pub fn new(label: &str, of: usize, quiet: bool) -> Self {
+        let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+        let bar = ProgressBar::with_draw_target(Some(of as u64), target);
+        let style = ProgressStyle::with_template("{msg:16} {wide_bar:.cyan} {pos:>5}/{len} {per_sec} left {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.set_message(label.to_owned());
+        Self(bar)
+    }
+
+    /// One more is done.
+    pub fn advance(&self) {
+        self.0.inc(1);
+    }
+
+    /// Takes it away.
+    pub fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
 /// A bar on standard error, and nothing where that is no terminal or the person wants quiet.
 pub struct Bar {
     bar: ProgressBar,

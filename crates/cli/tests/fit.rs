@@ -340,7 +340,7 @@ fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
 /// Weights that are uneven leave fewer draws than were taken.
 #[test]
 fn draws_of_an_approximation_are_worth_what_their_weights_are() {
-    let found = json(&format!("fit {} --method mean-field", example("eight_schools")));
+    let found = json(&format!("fit {} --method mean-field --correct weights", example("eight_schools")));
     let mu = &found["parameters"]["mu"];
     let ess = number(&mu["ess"]);
     assert!(ess < 3999.0, "{ess}");

@@ -72,6 +72,15 @@ pub enum Error {
         /// The bound's estimate at that step.
         elbo: f64,
     },
+    /// The curvature at a fit is not that of a maximum.
+    #[error(
+        "the bound is not at a maximum along its {parameters} parameters: minus its curvature is not positive definite, so that \
+         there is no linear response. Take more steps; a mean-field fit may also lie between two modes"
+    )]
+    NotAnOptimum {
+        /// How many parameters there are.
+        parameters: usize,
+    },
     /// A node of a factor graph cannot be part of a model.
     #[error("{0}")]
     Graph(#[from] crate::model::graph::GraphError),

@@ -193,11 +193,11 @@ fn model(formula: &Formula, weights: [f64; 3], which: &Eliminate) -> Option<(Gra
     g.name("q", q);
     let constant = g.value(q);
     if constant.is_none() {
-        g.stochastic("y", unit(q), None, Some(0.5)).unwrap();
+        // Data may be impossible whatever the latents are.
+        g.stochastic("y", unit(q), None, Some(0.5)).ok()?;
         let p = g.call(Function::InverseLogit, &[q]);
-        g.stochastic("b", Law::Bernoulli { p }, None, Some(1.0)).unwrap();
+        g.stochastic("b", Law::Bernoulli { p }, None, Some(1.0)).ok()?;
     }
-    // Data may be impossible whatever the latents are.
     Some((g.build().unwrap().model_with(which).ok()?, constant))
 }
 

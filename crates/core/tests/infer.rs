@@ -156,6 +156,7 @@ fn an_impossible_model_says_so() {
     let model = g.build().unwrap().model().unwrap();
     let error = infer(&model, &Starts::of(&model, 1).unwrap(), &settings(Method::Auto), &mut Quiet).unwrap_err();
     assert!(matches!(error, Error::NotFinite { .. }), "{error}");
+    assert!(error.to_string().contains("(first: log density not a number at y = 0 ~ dnorm(NaN, 1))"), "{error}");
     assert!(search(&model, &Starts::default(), 1, &mut Quiet).is_err());
 }
 

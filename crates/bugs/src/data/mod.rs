@@ -38,6 +38,8 @@ pub struct Data {
     pub arrays: BTreeMap<String, Array>,
     /// What a reader did that its user should know, such as how it coded a column of text.
     pub notes: Vec<String>,
+    /// The file that each array was read from, where that is known; for messages.
+    pub sources: BTreeMap<String, String>,
 }
 
 impl Data {
@@ -54,6 +56,12 @@ impl Data {
         self
     }
 
+    /// Says which file the arrays were read from, and hands the data back.
+    pub fn read_from(mut self, file: &str) -> Self {
+        self.sources = self.arrays.keys().map(|name| (name.clone(), file.to_owned())).collect();
+        self
+    }
+
     /// Adds the arrays of other data, and what their reader noted.
     ///
     /// # Errors
@@ -64,6 +72,7 @@ impl Data {
         }
         self.arrays.extend(other.arrays);
         self.notes.extend(other.notes);
+        self.sources.extend(other.sources);
         Ok(())
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct ArrayState<'a> {
     pub origin: Origin,
     /// What is given, row-major, NaN where missing.
     pub data: Option<&'a [f64]>,
+    /// The file that it is given in, where that is known.
+    pub source: Option<&'a str>,
     /// The instance that defines each element; empty where no left side names the array.
     pub definitions: Vec<u32>,
     /// The expression of each element that has been defined so far.
@@ -40,6 +42,7 @@ impl<'a> ArrayState<'a> {
             extent,
             origin: Origin::Data,
             data: data.map(|array| array.values.as_slice()),
+            source: None,
             definitions: Vec::new(),
             values: Vec::new(),
             early: None,

@@ -63,6 +63,10 @@ pub(super) struct Engine<'a> {
     pub naming: bool,
     pub observed: usize,
     pub latent: usize,
+    /// Elements that have a distribution and are observed, by array and place.
+    pub observations: Vec<(usize, usize)>,
+    /// The file and the line of each relation; empty where messages need none.
+    pub places: Vec<String>,
 }
 
 impl<'a> Engine<'a> {
@@ -85,6 +89,8 @@ impl<'a> Engine<'a> {
             naming,
             observed: 0,
             latent: 0,
+            observations: Vec::new(),
+            places: Vec::new(),
         }
     }
 

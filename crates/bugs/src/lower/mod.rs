@@ -39,6 +39,8 @@ pub struct Options {
     pub dialect: Dialect,
     /// Starting values of latents.
     pub init: Option<Data>,
+    /// The file of the program, so that a message about a fit can name the line; `line 12` where there is none.
+    pub file: Option<String>,
 }
 
 /// A program that has become a graph.
@@ -54,6 +56,19 @@ pub struct Compiled {
     pub observed: usize,
     /// How many nodes have a distribution and are not in the data.
     pub latent: usize,
+    /// The elements that have a distribution and are observed.
+    pub observations: Vec<Observation>,
+}
+
+/// An element that has a distribution and is observed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Observation {
+    /// As the language writes it.
+    pub name: String,
+    /// Its array.
+    pub array: String,
+    /// Its place among the array's values.
+    pub place: usize,
 }
 
 /// Compiles a program with its data; `name` is what the model is to be called.
@@ -109,6 +124,7 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
         _ => data,
     };
     let mut engine = Engine::new(&block, arrays(&resolver.symbols, given), options.dialect, true);
+    engine.places = places(source, &block, options.file.as_deref());
     let lowered = lower(&mut engine, &declared);
     diagnostics.append(&mut engine.diagnostics);
     if lowered.is_err() || has_errors(&diagnostics) {
@@ -122,8 +138,15 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
         return Err(diagnostics);
     }
     let (observed, latent) = (engine.observed, engine.latent);
+    let observation = |&(array, place): &(usize, usize)| {
+        let state = &engine.arrays[array];
+        Observation { name: state.element_name(place), array: state.name.to_string(), place }
+    };
+    let observations = engine.observations.iter().map(observation).collect();
     match engine.builder.build() {
-        Ok(graph) => Ok(Compiled { name: name.to_string(), graph, warnings: diagnostics, observed, latent }),
+        Ok(graph) => {
+            Ok(Compiled { name: name.to_string(), graph, warnings: diagnostics, observed, latent, observations })
+        }
         Err(error) => {
             diagnostics.push(Diagnostic::new(Severity::Error, error.to_string(), None));
             Err(diagnostics)
@@ -159,7 +182,21 @@ fn declarations(program: &ast::Program, resolver: &mut Resolver) -> Vec<Declared
 }
 
 fn arrays<'a>(symbols: &'a [Symbol], data: &'a Data) -> Vec<ArrayState<'a>> {
-    symbols.iter().map(|s| ArrayState::new(&s.name, data.arrays.get(&s.name), !s.indexed)).collect()
+    let state = |s: &'a Symbol| {
+        let source = data.sources.get(&s.name).map(String::as_str);
+        ArrayState { source, ..ArrayState::new(&s.name, data.arrays.get(&s.name), !s.indexed) }
+    };
+    symbols.iter().map(state).collect()
+}
+
+/// The file and the line of each relation.
+fn places(source: &str, block: &ir::Block, file: Option<&str>) -> Vec<String> {
+    let starts: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
+    let place = |relation: &ir::Relation| {
+        let line = starts.partition_point(|start| *start <= relation.span.start);
+        file.map_or_else(|| format!("line {line}"), |file| format!("{file}:{line}"))
+    };
+    block.relations.iter().map(place).collect()
 }
 
 fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {

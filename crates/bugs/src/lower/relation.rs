@@ -80,6 +80,11 @@ impl<'a> Engine<'a> {
                 .hint("an element has a value or a distribution");
                 self.fail("random value", frame, diagnostic)
             })?;
+        if let Some(relation) = frame.relation
+            && let Some(place) = self.places.get(relation)
+        {
+            self.builder.set_origin(place);
+        }
         match law {
             AnyLaw::Scalar(law) => {
                 if flats.len() != 1 {
@@ -101,7 +106,7 @@ impl<'a> Engine<'a> {
                     .stochastic(&name, law, bounds, observed[0])
                     .map_err(|error| self.refused(error, relation, frame))?;
                 self.arrays[array].values[flats[0]] = Some(e);
-                *if observed[0].is_some() { &mut self.observed } else { &mut self.latent } += 1;
+                self.count(array, flats, observed[0].is_some());
             }
             AnyLaw::Vector(law, shape) => {
                 if let Some(restriction) = restriction {
@@ -186,8 +191,17 @@ impl<'a> Engine<'a> {
         for (&flat, e) in flats.iter().zip(values) {
             self.arrays[array].values[flat] = Some(e);
         }
-        *if known.is_some() { &mut self.observed } else { &mut self.latent } += 1;
+        self.count(array, flats, known.is_some());
         Ok(())
+    }
+
+    fn count(&mut self, array: usize, flats: &[usize], is_observed: bool) {
+        if is_observed {
+            self.observed += 1;
+            self.observations.extend(flats.iter().map(|flat| (array, *flat)));
+        } else {
+            self.latent += 1;
+        }
     }
 
     fn bounds(&mut self, restriction: &'a Restriction, parameters: &[Expr], frame: &Frame) -> Lowered<Bounds> {
@@ -222,13 +236,26 @@ impl<'a> Engine<'a> {
     /// The builder's refusal, at the relation that it refused.
     fn refused(&mut self, error: GraphError, relation: &Relation, frame: &Frame) -> Failed {
         let hint = match &error {
-            GraphError::Outside { .. } => Some("check the datum, and whether this is the distribution that was meant"),
-            GraphError::Parameter { .. } => Some("check the parameter's value, and the order of the parameters"),
-            GraphError::Length { .. } => Some("check the indices of the parameters"),
+            GraphError::Impossible { density: "not a number", .. } => {
+                let causes = "a matrix must be symmetric and positive definite, and 0/0 has no value";
+                Some(format!("check the parameters: {causes}"))
+            }
+            GraphError::Outside { .. } | GraphError::Impossible { .. } => {
+                Some(match self.arrays[relation.target.array].source {
+                    Some(file) => {
+                        format!("check the datum in {file}, and whether this is the distribution that was meant")
+                    }
+                    None => "check the datum, and whether this is the distribution that was meant".to_owned(),
+                })
+            }
+            GraphError::Parameter { .. } => {
+                Some("check the parameter's value, and the order of the parameters".to_owned())
+            }
+            GraphError::Length { .. } => Some("check the indices of the parameters".to_owned()),
             _ => None,
         };
         let mut diagnostic = Diagnostic::error(error.to_string(), relation.span).label("this relation");
-        diagnostic.hint = hint.map(String::from);
+        diagnostic.hint = hint;
         self.fail("refused", frame, diagnostic)
     }
 }

@@ -25,6 +25,7 @@ Examples:
   hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run      (Ctrl-C)
   hyperprior resume run
+  hyperprior fit model.bug --data data.json --method mean-field --correct none --linear-response
   hyperprior fit model.bug --data data.json --json > summary.json
   hyperprior fit examples/coal/model.bug --data examples/coal/data.json --check-predictive --loo
   hyperprior fit model.bug                        without data: draws from the prior")]
@@ -49,6 +50,9 @@ pub struct Fit {
     /// What brings the approximation's draws nearer to the posterior
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: Correction,
+    /// Add the spreads that linear response gives; for `--method mean-field --correct none`
+    #[arg(long)]
+    linear_response: bool,
     /// The random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
@@ -89,7 +93,7 @@ pub struct Fit {
 
 /// What is done to the draws of an approximation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Correction {
+pub(super) enum Correction {
     /// Nothing: they are the approximation's own
     None,
     /// They are resampled by their importance weights
@@ -97,6 +101,16 @@ enum Correction {
     /// They are resampled, and then each makes moves that leave the posterior as it is
     #[default]
     Moves,
+}
+
+impl From<Correction> for Correct {
+    fn from(correction: Correction) -> Self {
+        match correction {
+            Correction::None => Self::Nothing,
+            Correction::Weights => Self::Weights,
+            Correction::Moves => Self::Moves,
+        }
+    }
 }
 
 /// Fewer draws than this say nothing of quantiles or tails.
@@ -179,7 +193,7 @@ fn within(size: usize) -> Result<(), String> {
     if size <= SIZE_MAX { Ok(()) } else { Err(format!("the number after the colon is at most {SIZE_MAX}")) }
 }
 
-fn method(text: &str) -> Result<Method, String> {
+pub(super) fn method(text: &str) -> Result<Method, String> {
     let method: Method = text.parse().map_err(|error: MethodError| error.to_string())?;
     match method {
         Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => within(size).map(|()| method),
@@ -190,6 +204,13 @@ fn method(text: &str) -> Result<Method, String> {
 impl Fit {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
+        if self.linear_response && (self.method != Method::MeanField || self.correct != Correction::None) {
+            return Err(CliError::Usage(
+                "--linear-response mends the spreads of mean-field, where the draws are its own: it goes with `--method \
+                 mean-field --correct none`"
+                    .to_owned(),
+            ));
+        }
         if let Some(text) = &self.monitor {
             // An empty list is no list.
             Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?;
@@ -201,6 +222,7 @@ impl Fit {
             save_every: self.save_every,
             check_predictive: self.check_predictive,
             loo: self.loo,
+            linear_response: self.linear_response,
             infer: self.settings(),
             input: self.input,
         };
@@ -208,11 +230,6 @@ impl Fit {
     }
 
     fn settings(&self) -> InferSettings {
-        let correct = match self.correct {
-            Correction::None => Correct::Nothing,
-            Correction::Weights => Correct::Weights,
-            Correction::Moves => Correct::Moves,
-        };
         InferSettings {
             method: self.method,
             parts: Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive },
@@ -221,7 +238,7 @@ impl Fit {
             draws: self.draws as usize,
             steps: self.steps,
             step_size: self.step_size,
-            correct,
+            correct: self.correct.into(),
             ..InferSettings::default()
         }
     }

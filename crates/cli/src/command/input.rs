@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hyperprior::model::graph::{Eliminate, Graph, Role};
 use hyperprior::posterior::{ElementName, Monitor};
 use hyperprior_bugs::data::{Format, read};
-use hyperprior_bugs::{Compiled, Data, Dialect, Options, compile, render};
+use hyperprior_bugs::{Compiled, Data, Diagnostic, Dialect, Options, compile, render};
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -67,29 +67,35 @@ impl Input {
     /// Reads and compiles. What is worth knowing goes to standard error, unless `quiet`. With the names that are
     /// in the data.
     pub fn compile(&self, quiet: bool) -> Result<(Compiled, Vec<String>), CliError> {
+        let read = self.read(quiet)?;
+        match compile(&read.source, &self.name(), &read.data, &read.options) {
+            Ok(compiled) => {
+                if !quiet && !compiled.warnings.is_empty() {
+                    eprint!("{}", read.render(&compiled.warnings));
+                }
+                Ok((compiled, read.data.arrays.into_keys().collect()))
+            }
+            Err(diagnostics) => Err(read.refused(&diagnostics)),
+        }
+    }
+
+    /// Reads the files. What their readers noted goes to standard error, unless `quiet`.
+    pub fn read(&self, quiet: bool) -> Result<Read, CliError> {
         let source = text(&self.model)?;
         let mut data = Data::default();
         for path in &self.data {
-            let own = numbers(path)?;
+            let own = numbers(path)?.read_from(&path.display().to_string());
             data.merge(own).map_err(|error| CliError::Data { path: path.clone(), error })?;
         }
         let init = self.init.as_deref().map(numbers).transpose()?;
         let dialect = self.dialect();
-        let shown = self.model.display().to_string();
-        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         if !quiet {
             let of_init = init.iter().flat_map(|init| &init.notes);
             data.notes.iter().chain(of_init).for_each(|note| eprintln!("Note: {note}"));
         }
-        match compile(&source, &self.name(), &data, &Options { dialect, init }) {
-            Ok(compiled) => {
-                if !quiet && !compiled.warnings.is_empty() {
-                    eprint!("{}", render(&compiled.warnings, &shown, &source, colour));
-                }
-                Ok((compiled, data.arrays.into_keys().collect()))
-            }
-            Err(diagnostics) => Err(CliError::Program(render(&diagnostics, &shown, &source, colour))),
-        }
+        let shown = self.model.display().to_string();
+        let options = Options { dialect, init, file: Some(shown.clone()) };
+        Ok(Read { source, data, options, shown })
     }
 
     /// The model's text.
@@ -143,6 +149,31 @@ impl Input {
             return Err(CliError::Usage(format!("--eliminate: `{name}` cannot be summed out: {reason}")));
         }
         Ok(Eliminate::Named(wanted))
+    }
+}
+
+/// A model file with its data, read and not yet compiled.
+#[derive(Debug)]
+pub struct Read {
+    /// The program.
+    pub source: String,
+    /// Its data.
+    pub data: Data,
+    /// How to compile it.
+    pub options: Options,
+    /// What the program is called in messages.
+    shown: String,
+}
+
+impl Read {
+    fn render(&self, diagnostics: &[Diagnostic]) -> String {
+        let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        render(diagnostics, &self.shown, &self.source, colour)
+    }
+
+    /// The error that these diagnostics are.
+    pub fn refused(&self, diagnostics: &[Diagnostic]) -> CliError {
+        CliError::Program(self.render(diagnostics))
     }
 }
 

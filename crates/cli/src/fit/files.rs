@@ -28,6 +28,8 @@ pub struct Config {
     pub check_predictive: bool,
     /// Whether each observation is foretold from all others.
     pub loo: bool,
+    /// Whether spreads are mended by linear response.
+    pub linear_response: bool,
     /// The model and what it is given.
     pub input: Input,
     /// The settings of inference.

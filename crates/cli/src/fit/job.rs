@@ -1,7 +1,7 @@
 //! A fit: from a model's file to what is told of its posterior, from the beginning or from a checkpoint.
 
 use super::kept::{Head, load, save};
-use super::{Config, Foretold, Told, Watch, report, write};
+use super::{Config, Foretold, Response, Told, Watch, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
@@ -9,7 +9,7 @@ use hyperprior::Model;
 use hyperprior::infer::{OVERSAMPLED, Verdict};
 use hyperprior::journal::{Journal, Pages};
 use hyperprior::posterior::{Monitor, MonitorError};
-use hyperprior_bugs::fit::{FitError, Task};
+use hyperprior_bugs::fit::{FitError, Source, Task};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -80,9 +80,13 @@ impl Job {
         })?;
         let z = posterior.latents();
         let foretold = Foretold::new(task.model(), &z, config.infer.seed, config.check_predictive, pointwise.as_ref())?;
+        let response = match (&posterior.source, config.linear_response) {
+            (Source::Approximate(inferred), true) => Some(Response::of(&task, inferred, &config.infer)?),
+            _ => None,
+        };
         let seconds = began.elapsed().as_secs_f64();
         let about = (compiled.name, compiled.observed, warned);
-        let told = Told { foretold, ..Told::new(about, &task, config.infer.clone(), &posterior, seconds) };
+        let told = Told { foretold, response, ..Told::new(about, &task, config.infer.clone(), &posterior, seconds) };
         // Neither a full disk nor a reader that left may take the other's results away.
         let written = run.as_ref().map_or(Ok(()), |run| write(run, &told));
         let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));

@@ -5,6 +5,7 @@ mod foretold;
 mod job;
 mod kept;
 mod report;
+mod response;
 mod told;
 mod watch;
 
@@ -12,5 +13,6 @@ pub use files::{Config, write};
 pub use foretold::Foretold;
 pub use job::Job;
 pub use report::report;
+pub use response::Response;
 pub use told::Told;
 pub use watch::Watch;

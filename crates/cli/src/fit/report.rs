@@ -1,5 +1,6 @@
 //! What a person reads about a finished fit.
 
+use super::response::Response;
 use super::told::Told;
 use crate::error::CliError;
 use crate::names;
@@ -25,7 +26,11 @@ pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
         let _ = writeln!(out, "Warning: {warning}.");
     }
     let shown = if chosen { told.summaries.clone() } else { ordered(told) };
-    let _ = write!(out, "\n{}", render::parameters(&shown, render::ROWS));
+    let _ = write!(
+        out,
+        "\n{}",
+        render::parameters_with(&shown, render::ROWS, told.response.as_ref().and_then(Response::sds))
+    );
     let discrete = discrete(told, &shown, chosen)?;
     if !discrete.is_empty() {
         let _ = write!(out, "\n{discrete}");

@@ -1,10 +1,12 @@
 //! A finished fit in the numbers and words that are told of it, on paper and as JSON.
 
 use super::foretold::Foretold;
+use super::response::Response;
 use crate::names;
 use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA};
 use hyperprior::infer::{Doubt, InferSettings, Inferred, Verdict};
 use hyperprior::model::graph::{Outline, Role};
+use hyperprior::model::{CommonFault, Fault};
 use hyperprior::posterior::{Kind, Parameters, Summary, label_switching};
 use hyperprior_bugs::fit::{Posterior, Source, Task};
 use std::collections::BTreeMap;
@@ -31,6 +33,8 @@ pub struct Told<'a> {
     pub wall_seconds: f64,
     /// What it foretells, as far as that was asked for.
     pub foretold: Foretold,
+    /// The spreads by linear response, where they were asked for.
+    pub response: Option<Response>,
 }
 
 impl<'a> Told<'a> {
@@ -44,8 +48,19 @@ impl<'a> Told<'a> {
     ) -> Self {
         let summaries = posterior.summaries();
         let outline = task.model().outline();
-        let foretold = Foretold::default();
-        Self { name, observed, warned, task, outline, settings, posterior, summaries, wall_seconds, foretold }
+        Self {
+            name,
+            observed,
+            warned,
+            task,
+            outline,
+            settings,
+            posterior,
+            summaries,
+            wall_seconds,
+            foretold: Foretold::default(),
+            response: None,
+        }
     }
 
     /// The approximation, where there is one.
@@ -111,9 +126,21 @@ impl<'a> Told<'a> {
             && inferred.bounds.dropped > 0
         {
             let (dropped, drawn) = (inferred.bounds.dropped, inferred.bounds.drawn);
+            let fault = match &inferred.bounds.fault {
+                Some(CommonFault { fault, count, of }) if count == of => {
+                    format!(". They fall to {}", fault.factor) + &said(fault)
+                }
+                Some(CommonFault { fault, count, of }) => {
+                    format!(". Of {of} looked at, {count} fall to {}", fault.factor) + &said(fault)
+                }
+                None => String::new(),
+            };
             warnings.push(format!(
-                "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out"
+                "{dropped} of {drawn} draws of the approximation are impossible in the model; the bound leaves them out{fault}"
             ));
+        }
+        if let Some(Response::Missing { reason }) = &self.response {
+            warnings.push(format!("there is no linear response: {reason}"));
         }
         warnings.extend(label_switching(&self.posterior.draws).iter().map(ToString::to_string));
         warnings
@@ -168,6 +195,7 @@ impl<'a> Told<'a> {
                 gradient: self.gradients().into_iter().map(|(plan, names)| (plan, short(names))).collect(),
             },
             foretold: &self.foretold,
+            linear_response: self.response.as_ref(),
             parameters: Parameters(&self.summaries),
         }
     }
@@ -185,6 +213,11 @@ impl<'a> Told<'a> {
     pub fn has_discrete(&self) -> bool {
         self.posterior.draws.columns().iter().any(|c| c.kind == Kind::Discrete)
     }
+}
+
+/// A fault as the end of a sentence.
+fn said(fault: &Fault) -> String {
+    format!(", such as {}", fault.reason)
 }
 
 fn exactly(log: f64) -> (Elbo, Evidence) {

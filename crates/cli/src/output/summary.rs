@@ -41,6 +41,9 @@ pub struct RunSummary<'a> {
     /// What the fit foretells: `predictive` and `loo`, each where it was asked for.
     #[serde(flatten)]
     pub foretold: &'a Foretold,
+    /// Spreads and correlations by linear response, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub linear_response: Option<&'a crate::fit::Response>,
     /// Every scalar that was monitored.
     pub parameters: Parameters<'a>,
 }

@@ -213,6 +213,7 @@ fn the_summary_has_the_fields_that_are_promised() {
         warnings: vec!["labels switch".to_owned()],
         plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
         foretold: &crate::fit::Foretold::default(),
+        linear_response: None,
         parameters: Parameters(&summaries),
     });
     let mut found: Value = serde_json::from_str(&fs::read_to_string(written.unwrap()).unwrap()).unwrap();

@@ -11,6 +11,7 @@ mod probabilities;
 mod tests;
 
 use hyperprior::posterior::{Draws, DrawsError, Kind, PairSettings, Summary, strongest_pairs, top_configurations};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub use number::{Digits, estimate};
@@ -23,7 +24,12 @@ const TOP: usize = 5;
 
 /// The table of summaries: a row per scalar, at most `rows_max`, and a line that says what was left out.
 pub fn parameters(summaries: &[Summary], rows_max: usize) -> String {
-    parameters::table(summaries, rows_max)
+    parameters::table(summaries, rows_max, None)
+}
+
+/// The same, with a column of corrected standard deviations where there are any.
+pub fn parameters_with(summaries: &[Summary], rows_max: usize, corrected: Option<&BTreeMap<String, f64>>) -> String {
+    parameters::table(summaries, rows_max, corrected)
 }
 
 /// The discrete variables: probabilities of their values, joint configurations, and pairs that depend on each other. Empty

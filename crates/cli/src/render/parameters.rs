@@ -5,11 +5,13 @@ use super::page;
 use crate::names;
 use crate::table::render;
 use hyperprior::posterior::{ElementName, Kind, Summary};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// A row per scalar, at most `rows_max`, with a line that says what was left out; discrete ones that never change are told in
 /// lines below, and have no rows.
-pub fn table(summaries: &[Summary], rows_max: usize) -> String {
+///
+/// `corrected` has other standard deviations of some of them, for a column beside `sd`.
+pub fn table(summaries: &[Summary], rows_max: usize, corrected: Option<&BTreeMap<String, f64>>) -> String {
     let (constant, summaries): (Vec<&Summary>, Vec<&Summary>) =
         summaries.iter().partition(|s| constant_value(s).is_some());
     let constant = constants(&constant);
@@ -18,8 +20,17 @@ pub fn table(summaries: &[Summary], rows_max: usize) -> String {
     }
     let names: Vec<&str> = summaries.iter().map(|s| s.name.as_str()).collect();
     let shown = page::rows(&names, rows_max);
-    let cells: Vec<Vec<String>> = shown.iter().map(|i| cells(summaries[*i])).collect();
-    render(&["name", "mean", "sd", "5%", "median", "95%", "mcse", "ess"], &cells)
+    let mut cells: Vec<Vec<String>> = shown.iter().map(|i| cells(summaries[*i])).collect();
+    let mut header = vec!["name", "mean", "sd", "5%", "median", "95%", "mcse", "ess"];
+    if let Some(corrected) = corrected {
+        header.insert(3, "sd (corrected)");
+        for (i, cells) in shown.iter().zip(&mut cells) {
+            let s = summaries[*i];
+            let sd = corrected.get(&s.name).copied().unwrap_or(f64::NAN);
+            cells.insert(3, Digits::new(s.mean, s.sd).show(sd));
+        }
+    }
+    render(&header, &cells)
         + &page::remainder(summaries.len(), shown.len())
         + if constant.is_empty() { "" } else { "\n" }
         + &constant

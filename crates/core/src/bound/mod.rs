@@ -15,7 +15,7 @@ mod importance;
 
 use crate::error::{Error, Result};
 use crate::gradient::Pass;
-use crate::model::{Model, describe};
+use crate::model::{CommonFault, Fault, Model, describe};
 use crate::variational::Variational;
 use hyperprior_math::random::{Stream, stream};
 use rayon::prelude::*;
@@ -66,10 +66,16 @@ pub struct Bounds {
     /// How many were left out because their integrand was not finite: where any are, q puts mass where the model is
     /// impossible, and the true bounds are −∞.
     pub dropped: usize,
+    /// The factor that most of them fell to, where the model knows its factors.
+    #[serde(default)]
+    pub fault: Option<CommonFault>,
 }
 
 /// Draws per block.
 const BLOCK: usize = 128;
+/// How many of the draws that are left out are asked for the factor at fault, in all and in each block.
+const FAULTS: usize = 100;
+const FAULTS_OF_BLOCK: usize = 8;
 
 /// One draw's contributions.
 #[derive(Clone, Copy, Debug)]
@@ -131,6 +137,7 @@ pub fn evaluate(
         log_evidence: log_evidence(&weights, &log_pi),
         drawn,
         dropped,
+        fault: CommonFault::among(results.into_iter().flat_map(|(_, block)| block.faults).take(FAULTS).collect()),
     })
 }
 
@@ -143,6 +150,7 @@ struct BlockResult {
     log_weights: Vec<f64>,
     dropped: usize,
     example: Option<String>,
+    faults: Vec<Fault>,
 }
 
 fn block(
@@ -160,12 +168,15 @@ fn block(
     let (lower, upper) = importance::pair(q, (theta, phi), &pass, &own, streams, samples);
     let log_weights = pass.integrand.iter().copied().filter(|f| !f.is_nan()).collect();
     let contributions = Vec::with_capacity(streams.len());
-    let mut result = BlockResult { contributions, log_weights, dropped: 0, example: None };
+    let mut result = BlockResult { contributions, log_weights, dropped: 0, example: None, faults: Vec::new() };
     for s in 0..streams.len() {
         let log_p = pass.log_p[s];
         if !pass.integrand[s].is_finite() {
             result.dropped += 1;
             result.example.get_or_insert_with(|| describe(model, &pass.draws.z, s, log_p));
+            if result.faults.len() < FAULTS_OF_BLOCK {
+                result.faults.extend(model.fault(&pass.draws.z, s));
+            }
             continue;
         }
         let log_q: f64 = (0..pass.log_q.columns_len()).map(|i| pass.log_q.get(i, s)).sum();

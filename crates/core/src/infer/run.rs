@@ -8,6 +8,7 @@ use super::parts::Parts;
 use super::search::{Found, Searched, Starts, WORSE, apart, distance, search};
 use super::settle::{FLAT, among, from_start, settle};
 use super::smooth::{Tail, smooth};
+use super::units::Units;
 use super::verdict::LeftOut;
 use super::way::Way;
 use super::whitened::Whitened;
@@ -77,6 +78,16 @@ impl Default for InferSettings {
     }
 }
 
+impl InferSettings {
+    /// The units to fit in. Where every latent is to be on its own, units that turn would bring the dependence back in.
+    fn units(&self, found: &Units) -> Units {
+        match self.method {
+            Method::MeanField if self.parts.prior.is_none() => found.diagonal(),
+            _ => found.clone(),
+        }
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Inferred {
@@ -100,6 +111,10 @@ pub struct Inferred {
     pub correct: Correct,
     /// The gravest of the places that the draws should have come to and did not.
     pub left_out: Option<LeftOut>,
+    /// What the continuous latents were fitted in: z = location + units · u.
+    pub location: Vec<f64>,
+    /// Those units.
+    pub units: Units,
 }
 
 impl Inferred {
@@ -215,7 +230,8 @@ pub fn infer(
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &found[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
-        return mixed(&Whitened::new(model, own, best.units.clone()), &ends, settings, observer);
+        let units = settings.units(&best.units);
+        return mixed(&Whitened::new(model, own, units), &ends, settings, observer);
     }
     let gaussian = Method::FullRank.variational(latents)?;
     // A place that looks best by its curvature may be the worse one once a Gaussian has settled there.
@@ -258,7 +274,7 @@ pub fn infer(
         return Ok(inferred.beside(&known));
     }
     let q = method.variational_with(latents, &settings.parts)?;
-    let near = Whitened::new(model, best.place.z.clone(), best.place.units.clone());
+    let near = Whitened::new(model, best.place.z.clone(), settings.units(&best.place.units));
     let (start, steps) = match q.prior().components_len() {
         2.. => (among(&places, q.prior().components_len(), settings.seed), 2000),
         _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
@@ -359,8 +375,10 @@ fn finish(
         }
     }
     let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
-    let correct = settings.correct;
-    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted, correct, left_out: None })
+    let (location, units) = near.place();
+    let (location, units, correct) = (location.to_vec(), units.clone(), settings.correct);
+    let left_out = None;
+    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted, correct, left_out, location, units })
 }
 
 /// How long draws are moved: until they have forgotten enough of where they were, and at most as often as the model's size allows.

@@ -23,6 +23,18 @@ impl Units {
         }
     }
 
+    /// The same size for each latent, and no direction: the square root of the diagonal of L Lᵀ.
+    pub fn diagonal(&self) -> Self {
+        match self {
+            Self::Full(l) => {
+                let n = (2 * l.len()).isqrt();
+                let row = |i: usize| (0..=i).map(|j| l[packed(i, j)].powi(2)).sum::<f64>().sqrt();
+                Self::Diagonal((0..n).map(row).collect())
+            }
+            Self::Diagonal(l) => Self::Diagonal(l.clone()),
+        }
+    }
+
     /// Whether they are for so many latents.
     pub(super) fn is_for(&self, len: usize) -> bool {
         match self {

@@ -5,7 +5,7 @@
 
 use super::units::Units;
 use crate::error::Result;
-use crate::model::{Conditionals, Gradient, Latents, Locals, Model};
+use crate::model::{Conditionals, Fault, Gradient, Latents, Locals, Model};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::packed;
@@ -102,6 +102,11 @@ impl<'a, M: Model + ?Sized> Whitened<'a, M> {
         }
     }
 
+    /// Where u = 0 is, and the units.
+    pub fn place(&self) -> (&[f64], &Units) {
+        (&self.location, &self.units)
+    }
+
     /// The log of the units' volume, which the density in u has more than that in z.
     fn log_volume(&self) -> f64 {
         self.units.log_volume(self.continuous.len())
@@ -136,6 +141,10 @@ impl<M: Model + ?Sized> Model for Whitened<'_, M> {
 
     fn gradient(&self) -> Option<&dyn Gradient> {
         self.model.gradient().map(|_| self as &dyn Gradient)
+    }
+
+    fn fault(&self, u: &Batch, s: usize) -> Option<Fault> {
+        self.model.fault(&self.restored(u), s)
     }
 
     fn work(&self) -> usize {

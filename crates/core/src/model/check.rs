@@ -173,8 +173,12 @@ fn check_gradient(model: &dyn Model, z: &Batch, log_p: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// A draw in words, for messages: the first few latents with their values, and the log density.
+/// A draw in words, for messages: the factor at fault where the model knows it, else the first few latents with their values, and
+/// the log density.
 pub(crate) fn describe(model: &dyn Model, z: &Batch, s: usize, log_p: f64) -> String {
+    if let Some(fault) = model.fault(z, s) {
+        return fault.reason;
+    }
     let latents = model.latents();
     let shown = latents.len().min(6);
     let mut words: Vec<String> = (0..shown).map(|i| format!("{} = {:.4}", latents.name(i), z.get(i, s))).collect();

@@ -5,11 +5,13 @@
 //! against its log joint.
 
 mod check;
+mod fault;
 pub mod graph;
 mod latents;
 
 pub(crate) use check::describe;
 pub use check::{CheckReport, check, random_points};
+pub use fault::{CommonFault, Fault};
 pub use hyperprior_math::family::Support;
 pub use latents::{Latent, Latents};
 
@@ -73,6 +75,11 @@ pub trait Model: Send + Sync {
     /// for how often it can be asked for.
     fn work(&self) -> usize {
         1000
+    }
+
+    /// The factor that makes draw `s` impossible or its density undefined, if the model knows its factors.
+    fn fault(&self, _z: &Batch, _s: usize) -> Option<Fault> {
+        None
     }
 
     /// Which draws cost about as much as that, and not many times more: a search starts from these where it can.

@@ -8,7 +8,10 @@
 //! | whether the labels of a mixture mean anything | [`label_switching`] |
 //! | whether data of the model look like the data | [`check_predictive`] |
 //! | how well it foretells what it has not seen | [`Loo`] |
+//! | what spreads and correlations a mean-field fit leaves out | [`linear_response`] |
+//! | whether intervals hold what they promise | [`calibration`] |
 
+pub mod calibration;
 mod discrete;
 mod draws;
 mod information;
@@ -17,6 +20,7 @@ mod loo;
 mod monitor;
 mod name;
 mod predictive;
+mod response;
 mod summary;
 mod weights;
 
@@ -28,5 +32,6 @@ pub use loo::{Loo, LooUnit, WAIC_LIMIT, Waic, elpd};
 pub use monitor::{Monitor, MonitorError};
 pub use name::ElementName;
 pub use predictive::{CheckedArray, CheckedStatistic, Statistic, check_predictive};
+pub use response::{LinearResponse, PARAMETERS_MAX, ResponseSettings, linear_response};
 pub use summary::{PMF_VALUES_MAX, Parameters, Summary, summarise};
 pub use weights::Weights;

@@ -6,6 +6,7 @@ use super::function::Function;
 use super::law::{Bounds, Law, VectorLaw};
 use super::node::{AnyLaw, Graph, Leaf, Random};
 use super::support;
+use super::told::{self, Names, told};
 use hyperprior_math::linalg::{packed, packed_len};
 use std::collections::{HashMap, HashSet};
 
@@ -34,12 +35,22 @@ pub struct GraphBuilder {
     simplexes: HashSet<Vec<Expr>>,
     /// For each expression that was looked at, what is at least 0 where its random indices lie inside their tables.
     pub(super) guards: Vec<Option<Expr>>,
+    origins: Vec<String>,
+    origin: Option<u32>,
 }
 
 impl GraphBuilder {
     /// An empty graph.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Says where the nodes that are declared from now on stand in the source, for messages about them.
+    pub fn set_origin(&mut self, origin: &str) {
+        if self.origins.last().is_none_or(|last| last != origin) {
+            self.origins.push(origin.to_owned());
+        }
+        self.origin = Some(self.origins.len() as u32 - 1);
     }
 
     /// A number.
@@ -173,16 +184,25 @@ impl GraphBuilder {
             value: vec![value],
             density,
             is_observed: observed.is_some(),
+            origin: self.origin,
         };
-        self.push(random);
+        self.push(random)?;
         Ok(value)
     }
 
-    fn push(&mut self, random: Random) {
+    fn push(&mut self, random: Random) -> Result<(), GraphError> {
         let (at, density) = (self.random.len(), random.density);
+        if let Some(log_p) = self.value(density).filter(|log_p| !log_p.is_finite()) {
+            let leaves = self.leaves.iter().map(|leaf| (leaf.name.as_str(), leaf.expr));
+            let names = Names::new(leaves.chain(self.named.iter().map(|(name, e)| (name.as_str(), *e))));
+            let value = |e: Expr| self.value(e);
+            let node = told(&random, None, &names, &|e| self.value(e).is_some(), &value);
+            return Err(GraphError::Impossible { node, density: told::density(log_p) });
+        }
         // Its own latents are known only when it is there.
         self.random.push(random);
         self.random[at].density = self.guarded(density);
+        Ok(())
     }
 
     /// Declares a random vector (a matrix row by row), observed or not, and returns its elements. `names` are theirs.
@@ -211,8 +231,8 @@ impl GraphBuilder {
         }
         let is_observed = observed.is_some();
         let law = AnyLaw::Vector(law);
-        let elements = names.to_vec();
-        self.push(Random { name, elements, law, bounds: None, value: value.clone(), density, is_observed });
+        let (elements, origin) = (names.to_vec(), self.origin);
+        self.push(Random { name, elements, law, bounds: None, value: value.clone(), density, is_observed, origin })?;
         Ok(value)
     }
 
@@ -304,6 +324,12 @@ impl GraphBuilder {
     /// # Errors
     /// None today; what a later check finds.
     pub fn build(self) -> Result<Graph, GraphError> {
-        Ok(Graph { arena: self.arena, random: self.random, leaves: self.leaves, named: self.named })
+        Ok(Graph {
+            arena: self.arena,
+            random: self.random,
+            leaves: self.leaves,
+            named: self.named,
+            origins: self.origins,
+        })
     }
 }

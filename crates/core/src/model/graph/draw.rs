@@ -2,7 +2,7 @@
 //! the others, those that no observation depends on from their laws, and the rest is calculated.
 
 use super::error::GraphError;
-use super::expression::Expr;
+use super::expression::{Expr, Node};
 use super::interpret::Interpreter;
 use super::line::Place;
 use super::model::GraphModel;
@@ -57,6 +57,26 @@ impl GraphModel {
     /// As [`Graph::quantities`].
     pub fn quantities(&self) -> Vec<Quantity> {
         self.graph.quantities()
+    }
+
+    /// Whether a quantity is calculated from latents that are fitted, and from no others: it then follows from draws of the
+    /// model's latents without any chance.
+    pub fn is_fitted(&self, quantity: &Quantity) -> bool {
+        let arena = &self.graph.arena;
+        let reached = super::eliminate::reach(arena, &[quantity.expr]);
+        (0..arena.len()).filter(|e| reached[*e]).all(|e| match arena.node(Expr(e as u32)) {
+            Node::Leaf(l) => self.line.leaves[l as usize].is_some_and(|laid| self.is_laid_fitted(laid)),
+            _ => true,
+        })
+    }
+
+    fn is_laid_fitted(&self, laid: Expr) -> bool {
+        let arena = &self.line.arena;
+        let reached = super::eliminate::reach(arena, &[laid]);
+        (0..arena.len()).filter(|e| reached[*e]).all(|e| match arena.node(Expr(e as u32)) {
+            Node::Leaf(l) => self.columns[l as usize].is_some(),
+            _ => true,
+        })
     }
 
     /// Draws of these quantities (a column each) that go with draws `z` of the model's latents.
@@ -150,7 +170,7 @@ impl GraphModel {
     }
 
     /// The latents that were summed out, for a tile of draws: by number, an empty list for the others.
-    fn draw_eliminated(&self, z: &Batch, first: usize, streams: &mut [Stream]) -> Vec<Vec<f64>> {
+    pub(super) fn draw_eliminated(&self, z: &Batch, first: usize, streams: &mut [Stream]) -> Vec<Vec<f64>> {
         let mut drawn = vec![Vec::new(); self.line.raw.len()];
         let level = self.level_for(z, first);
         let stages = &level.eliminated.stages;

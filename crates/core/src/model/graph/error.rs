@@ -32,6 +32,14 @@ pub enum GraphError {
         /// What is allowed.
         reason: &'static str,
     },
+    /// A node whose density is not finite, whatever else is in the model.
+    #[error("{node} is impossible whatever the latents are: its log density is {density}")]
+    Impossible {
+        /// The node with its value, its law and the numbers in it.
+        node: String,
+        /// What its log density is.
+        density: &'static str,
+    },
     /// A vector or matrix of the wrong length.
     #[error("`{name}` has a {law} law whose {what} has {found} elements where {expected} are needed")]
     Length {

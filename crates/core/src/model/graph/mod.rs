@@ -11,6 +11,7 @@ mod draw;
 mod eliminate;
 mod error;
 mod expression;
+mod fault;
 mod foretell;
 mod function;
 mod index;
@@ -28,6 +29,7 @@ mod rewrite;
 mod sample;
 mod support;
 mod tape;
+mod told;
 mod truncation;
 
 pub use builder::GraphBuilder;

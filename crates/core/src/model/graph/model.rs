@@ -6,7 +6,7 @@ use super::line::{Line, Raw};
 use super::node::Graph;
 use super::tape::{Below, Sum, TILE, Tape, Workspace};
 use crate::error::{Error, Result};
-use crate::model::{Conditionals, Gradient, Latents, Locals, Model, Support};
+use crate::model::{Conditionals, Fault, Gradient, Latents, Locals, Model, Support};
 use hyperprior_math::batch::Batch;
 use rayon::prelude::*;
 use std::sync::{Mutex, OnceLock};
@@ -113,12 +113,18 @@ impl GraphModel {
         }
         for term in &line.terms {
             let Some(x) = line.arena.value(term.expr) else { continue };
-            let name = &graph.random[term.random as usize].name;
+            let node = &graph.random[term.random as usize];
+            let name = &node.name;
+            let place = graph.origin(node).map_or_else(String::new, |origin| format!(" ({origin})"));
             if x == f64::NEG_INFINITY {
-                return Err(Error::Model(format!("`{name}` is impossible whatever the latents are: its density is 0")));
+                return Err(Error::Model(format!(
+                    "`{name}`{place} is impossible whatever the latents are: its density is 0"
+                )));
             }
             if !x.is_finite() {
-                return Err(Error::Model(format!("the density of `{name}` is not a number whatever the latents are")));
+                return Err(Error::Model(format!(
+                    "the density of `{name}`{place} is not a number whatever the latents are"
+                )));
             }
         }
         let (order, kept) = order(&line, which);
@@ -346,6 +352,10 @@ impl Model for GraphModel {
         Self::tiles(z, short, |first, short| {
             out[first..].iter_mut().zip(short).for_each(|(out, short)| *out = !short);
         });
+    }
+
+    fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {
+        self.fault_at(z, s)
     }
 
     fn work(&self) -> usize {

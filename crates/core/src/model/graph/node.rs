@@ -23,6 +23,8 @@ pub(crate) struct Random {
     /// log p(value | parents).
     pub(crate) density: Expr,
     pub(crate) is_observed: bool,
+    /// Where the model states it, by its number among the graph's origins.
+    pub(crate) origin: Option<u32>,
 }
 
 /// A latent number.
@@ -44,6 +46,8 @@ pub struct Graph {
     pub(crate) random: Vec<Random>,
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) named: Vec<(String, Expr)>,
+    /// Places in the source that nodes come from, in the words of the front end.
+    pub(crate) origins: Vec<String>,
 }
 
 impl Graph {
@@ -55,6 +59,28 @@ impl Graph {
     /// The names of the observed nodes, of a vector that of its first element.
     pub fn observed_names(&self) -> impl Iterator<Item = &str> {
         self.random.iter().filter(|r| r.is_observed).map(|r| r.name.as_str())
+    }
+
+    /// Where the model states a node.
+    pub(super) fn origin(&self, node: &Random) -> Option<&str> {
+        node.origin.map(|at| self.origins[at as usize].as_str())
+    }
+
+    /// The first node that cannot be drawn from its law, and why not.
+    pub fn undrawable(&self) -> Option<(&str, &'static str)> {
+        self.random.iter().find_map(|node| {
+            let reason = match (&node.law, node.bounds) {
+                (AnyLaw::Scalar(Law::Flat | Law::HalfFlat), None) => "a flat law is no probability law",
+                (AnyLaw::Scalar(Law::Flat | Law::HalfFlat), Some(_)) => {
+                    "a flat law has no draws, not even between bounds"
+                }
+                (_, Some(bounds)) if !bounds.renormalised => {
+                    "what is known to lie between bounds (censoring) has no law of its own"
+                }
+                _ => return None,
+            };
+            Some((node.name.as_str(), reason))
+        })
     }
 
     /// How many random nodes are observed.
