@@ -25,6 +25,7 @@ mod kernel;
 mod local;
 mod natural;
 mod network;
+mod room;
 mod sealed;
 mod settings;
 mod shape;
