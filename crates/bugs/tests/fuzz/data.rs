@@ -37,3 +37,19 @@ mod csv {
         super::changed("data::csv::changed", "", super::Format::Csv);
     }
 }
+
+/// Each is short, within what one range may have, and more than a machine has.
+#[test]
+fn values_without_end_are_refused() {
+    for piece in ["rep(1, 60000000), ", "1:60000000, ", "integer(60000000), "] {
+        let one = format!("x <- c({}1)", piece.repeat(1000));
+        let many: String = (0..1000).map(|i| format!("x{i} <- c({piece}1)\n")).collect();
+        for text in [one, many] {
+            let refused = read(&text, Format::RDump).unwrap_err().to_string();
+            assert!(refused.contains("more than 1e8 values"), "{refused}");
+        }
+    }
+    // Nothing, more often than can be counted in a life.
+    let refused = read("x <- rep(c(), 1e300)", Format::RDump).unwrap_err().to_string();
+    assert!(refused.contains("not one small number"), "{refused}");
+}

@@ -55,7 +55,7 @@ fn evaluate(model: &dyn Model) {
 
 #[test]
 fn changed() {
-    super::target("model::changed", "model.bug", 3000, &|input| whole_way(&String::from_utf8_lossy(input)));
+    super::target("model::changed", "model.bug", 1500, &|input| whole_way(&String::from_utf8_lossy(input)));
 }
 
 /// What cannot be compiled before it is changed would leave most of the compiler alone.
