@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod counts;
+mod damage;
 mod round_trip;
 mod saved;
 
