@@ -104,7 +104,7 @@ impl Target<'_> {
                 }
             }
         }
-        println!("{}: {} cases, seed {seed}", self.name, first.min(cases));
+        eprintln!("{}: {} cases, seed {seed}", self.name, first.min(cases));
         let all: Vec<String> = failures.into_iter().map(|(kind, rest)| format!("{kind}\n{rest}")).collect();
         assert!(
             all.is_empty(),
