@@ -12,6 +12,7 @@ mod output;
 mod parts;
 mod progress;
 mod render;
+mod saving;
 mod study;
 mod table;
 mod tables;

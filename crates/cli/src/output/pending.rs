@@ -54,6 +54,29 @@ pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|reason| WriteError::Folder { path: path.to_owned(), reason })
 }
 
+/// Takes away what processes that were killed left of their files. Those of a process that runs are its own.
+pub fn sweep(folder: &Path) {
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.file_name().and_then(|name| writer(name.to_str()?)).is_some_and(|process| !is_running(process)) {
+            let _ = fs::remove_file(path);
+        }
+    }
+}
+
+/// The process that a temporary file is of: 12 of `.model.12-3.tmp`.
+fn writer(name: &str) -> Option<u32> {
+    let (_, process) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+    let (process, count) = process.split_once('-')?;
+    count.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
+/// Where that cannot be told, it may be.
+fn is_running(process: u32) -> bool {
+    let processes = Path::new("/proc");
+    !processes.join("self").exists() || processes.join(process.to_string()).exists()
+}
+
 /// A complete file under a temporary name in its final folder, since a rename is atomic only within one disk.
 pub struct Pending {
     temporary: PathBuf,
@@ -95,5 +118,22 @@ impl Drop for Pending {
     fn drop(&mut self) {
         // After a rename there is nothing left to remove; after a failure, nothing more to be done.
         let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::writer;
+
+    /// Catches a sweep that takes a person's own files.
+    #[test]
+    fn only_our_own_files_are_swept() {
+        assert_eq!(writer(".model.12-3.tmp"), Some(12));
+        assert_eq!(writer(".trace.csv.4-0.tmp"), Some(4));
+        for name in
+            ["model.12-3.tmp", ".model.tmp", ".model.12.tmp", ".model.a-3.tmp", ".12-3.tmp.txt", ".model.12-.tmp"]
+        {
+            assert_eq!(writer(name), None, "{name}");
+        }
     }
 }
