@@ -11,7 +11,7 @@ static ALLOCATOR: Bounded = Bounded;
 fn found(name: &str, run: &(dyn Fn(&[u8]) + Sync)) -> String {
     let corpus = Corpus::default().with("a reader [of] 12 words").with("nothing");
     let limits = Limits { seconds: 1, bytes: 1 << 28 };
-    let check = || Target { name, corpus: &corpus, words: &["word"], limits, run }.check(1000);
+    let check = || Target { name, corpus: &corpus, words: &["word"], limits, run }.check_exactly(1000);
     if std::env::vars_os().any(|(name, _)| name == "HYPERPRIOR_FUZZ_NOTE" || name == "HYPERPRIOR_FUZZ_INPUT") {
         // This is the process that runs the cases: a failure has to end it, and there is nothing more to see in it.
         check();

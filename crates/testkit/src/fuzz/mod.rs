@@ -65,11 +65,24 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Runs so many cases, or as many as there is time for.
+    /// Runs so many cases, or as many as there is time for where `HYPERPRIOR_FUZZ_SECONDS` says how long.
     ///
     /// # Panics
     /// Where an input made the target panic, abort, hang or take too much memory: with the file that has the input.
     pub fn check(&self, cases: u64) {
+        let seconds = number("HYPERPRIOR_FUZZ_SECONDS");
+        self.check_until(cases, seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)));
+    }
+
+    /// Runs so many cases, whatever the environment says.
+    ///
+    /// # Panics
+    /// As [`check`](Self::check).
+    pub fn check_exactly(&self, cases: u64) {
+        self.check_until(cases, None);
+    }
+
+    fn check_until(&self, cases: u64, deadline: Option<Instant>) {
         assert!(!self.corpus.inputs.is_empty(), "{} has no corpus", self.name);
         let seed = number("HYPERPRIOR_FUZZ_SEED").unwrap_or(1);
         if let Some(only) = std::env::var_os(cases::ONLY) {
@@ -79,7 +92,6 @@ impl Target<'_> {
         if let Some(lot) = cases::Lot::of_child() {
             return cases::run(self, seed, &lot);
         }
-        let deadline = number("HYPERPRIOR_FUZZ_SECONDS").map(|seconds| Instant::now() + Duration::from_secs(seconds));
         let cases = if deadline.is_some() { u64::MAX } else { cases + self.corpus.inputs.len() as u64 };
         let folder = folder(self.name);
         let (mut first, mut failures, mut failures_len) = (0, Vec::<(String, String)>::new(), 0);
