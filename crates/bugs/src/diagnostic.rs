@@ -75,7 +75,12 @@ impl Diagnostic {
     }
 }
 
-/// Draws diagnostics over the source that they speak of; `name` is what to call that source.
+/// So many are drawn. Whoever has more in a file has one mistake that makes the others, or the wrong file; and each drawing takes as
+/// long as the line that it shows.
+const DRAWN: usize = 30;
+
+/// Draws diagnostics over the source that they speak of; `name` is what to call that source. Of very many the first are drawn, and the
+/// others are counted.
 ///
 /// ```
 /// use hyperprior_bugs::{Dialect, parse, render};
@@ -89,7 +94,7 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
     let config = Config::default().with_color(colour).with_index_type(IndexType::Byte).with_char_set(CharSet::Unicode);
     let mut lines = (name, Source::from(source));
     let mut drawn = Vec::new();
-    for diagnostic in diagnostics {
+    for diagnostic in diagnostics.iter().take(DRAWN) {
         let (kind, tint) = match diagnostic.severity {
             Severity::Error => (ReportKind::Error, Color::Red),
             Severity::Warning => (ReportKind::Warning, Color::Yellow),
@@ -128,21 +133,45 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
         // Writing to memory cannot fail.
         let _ = report.finish().write(&mut lines, &mut drawn);
     }
-    let mut drawn = String::from_utf8_lossy(&drawn).into_owned();
-    if !colour {
-        // The drawing colours the name of a note whatever is wanted.
-        while let Some(start) = drawn.find('\u{1b}') {
-            let end = drawn[start..].find('m').map_or(drawn.len(), |m| start + m + 1);
-            drawn.replace_range(start..end, "");
-        }
+    if diagnostics.len() > DRAWN {
+        drawn.extend(format!("… and {} more\n", diagnostics.len() - DRAWN).into_bytes());
     }
+    let drawn = String::from_utf8_lossy(&drawn);
+    // The drawing colours the name of a note whatever is wanted.
+    let drawn = if colour { drawn } else { without_colour(&drawn).into() };
     // The drawing fills lines with blanks up to its frame.
     drawn.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
+}
+
+/// A text without the codes for colours, `ESC [ … m`. An escape that begins none, which only a source can have, goes alone.
+fn without_colour(text: &str) -> String {
+    let mut pieces = text.split('\u{1b}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let code =
+            piece.strip_prefix('[').map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == ';'));
+        plain.push_str(code.and_then(|rest| rest.strip_prefix('m')).unwrap_or(piece));
+    }
+    plain
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Catches an escape in a source that takes the rest of the drawing with it.
+    #[test]
+    fn escape_codes_of_a_source_go_alone() {
+        assert_eq!(without_colour("a\u{1b}[38;5;1mb\u{1b}[0m c\u{1b}d\u{1b}[1x"), "ab cd[1x");
+    }
+
+    #[test]
+    fn of_very_many_the_first_are_drawn() {
+        let told = vec![Diagnostic::error("something", Span { start: 0, end: 1 }).label("here"); DRAWN + 7];
+        let drawn = render(&told, "m.bug", "model", false);
+        assert_eq!(drawn.matches("Error: something").count(), DRAWN);
+        assert!(drawn.ends_with("… and 7 more\n"), "{drawn}");
+    }
 
     /// With and without a place, at every severity.
     #[test]

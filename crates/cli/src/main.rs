@@ -14,6 +14,7 @@ mod parts;
 mod predict;
 mod progress;
 mod render;
+mod saving;
 mod study;
 mod table;
 mod tables;

@@ -94,6 +94,36 @@ fn a_training_that_cannot_be_saved_goes_on() {
     assert!(serde_json::from_str::<Value>(&read("printed")).is_ok());
 }
 
+/// There is room for one checkpoint and not for the next beside it: the first stays as it is, the training goes on, and when there is
+/// room what was saved leads to the same numbers.
+#[test]
+fn a_checkpoint_is_whole_when_the_next_does_not_fit() {
+    let folder = Folder::new("full-checkpoint");
+    let run = "HYPERPRIOR_SAVE_SECONDS=0 \"$HYPERPRIOR\" topics bible --layers 2 --epochs 4 --method mean-field --heldout 0.01 --json";
+    let script = format!(
+        "{run} --quiet > alone
+         {run} --out \"$DISK/run\" > printed; echo $? > code; ls -A \"$DISK/run\" > left; cp \"$DISK/run/checkpoint\" kept
+         mount -o remount,size=16m \"$DISK\" || exit 99
+         \"$HYPERPRIOR\" resume \"$DISK/run\" --quiet --json > again; echo $? >> code"
+    );
+    let Some(output) = on_a_disk_of("880k", &folder, &script) else { return };
+    let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect(name);
+    let told = text(&output.stderr);
+    assert_eq!(read("code"), "73\n0\n", "{told}");
+    assert!(told.contains("Note: the training could not be saved: cannot write"), "{told}");
+    assert!(read("left").contains("checkpoint\n") && !read("left").contains(".tmp"), "{}", read("left"));
+    // Of the first epoch: it was not the last that was saved.
+    let kept = std::fs::read(folder.path("kept")).expect("a checkpoint");
+    assert!(kept.windows(9).any(|window| window == b"\"epoch\":1"), "{told}");
+    let json = |name: &str| {
+        let mut found: Value = serde_json::from_str(&read(name)).expect(name);
+        found["wall_seconds"].take();
+        found
+    };
+    assert_eq!(json("printed"), json("alone"));
+    assert_eq!(json("again"), json("alone"));
+}
+
 /// A disk without any room is told of before the training; what an earlier run left is whole. New documents are printed all the same.
 #[test]
 fn a_disk_without_room_keeps_what_it_has() {

@@ -82,7 +82,8 @@ impl<'a> Training<'a> {
         if head.corpus != corpus.fingerprint() {
             return Err(bad("it goes with another corpus, or another split of it"));
         }
-        let mut training = Self::new(corpus, &head.settings)?;
+        // Whoever wrote it had settings that can be trained with.
+        let mut training = Self::new(corpus, &head.settings).map_err(|_| bad(DAMAGED_HEAD))?;
         if head.adam.len() != training.between.len() {
             return Err(bad(DAMAGED_HEAD));
         }

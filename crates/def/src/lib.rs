@@ -25,6 +25,7 @@ mod kernel;
 mod local;
 mod natural;
 mod network;
+mod room;
 mod settings;
 mod shape;
 pub mod topics;

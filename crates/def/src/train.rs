@@ -8,6 +8,7 @@ use crate::heldout::FitSettings;
 use crate::kernel::between::Link;
 use crate::kernel::words::{Words, allocate};
 use crate::network::{Network, Pass};
+use crate::room;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::visit::{CHUNK, TermIndex, Visit, add};
@@ -75,6 +76,7 @@ impl<'a> Training<'a> {
         }
         let method = settings.method;
         let shape = Shape::with(&settings.layers, method.is_tight())?;
+        room::is_there(settings, &shape, corpus.terms_len(), corpus.documents_len())?;
         let mut rng = stream(settings.seed, START, 0, 0);
         let terms = start(corpus, settings, &mut rng);
         let between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);

@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::network::Network;
+use crate::room;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::topics::{Topics, Word, descending, words};
@@ -103,6 +104,7 @@ impl Trained {
         if !is_order || order.iter().collect::<HashSet<_>>().len() < width || vocabulary.is_empty() {
             return Err(bad(DAMAGED_HEAD));
         }
+        room::is_there(&settings, &shape, vocabulary.len(), 0).map_err(|_| bad(DAMAGED_HEAD))?;
         let mut background = vec![0.0; vocabulary.len()];
         file.floats(&mut background).map_err(bad)?;
         // What these begin with is written over.

@@ -4,18 +4,31 @@ use super::{Array, DataError};
 
 /// Values may be wrapped in one another; nobody wraps them deeper than this.
 const DEPTH: usize = 50;
-/// More values than this from one range is a slip of the pen, not data.
+/// More values than this from ranges and repetitions is a slip of the pen, not data. Of a whole file, since many small slips take all
+/// memory too.
 const RANGE: f64 = 1e8;
 
 pub(super) struct Reader<'a> {
     text: &'a str,
     pub at: usize,
     depth: usize,
+    /// How many values there are that the file does not write out.
+    made: f64,
 }
 
 impl<'a> Reader<'a> {
     pub fn new(text: &'a str) -> Self {
-        Self { text, at: 0, depth: 0 }
+        Self { text, at: 0, depth: 0, made: 0.0 }
+    }
+
+    /// Counts values that are not written out.
+    fn make(&mut self, count: f64) -> Result<(), DataError> {
+        self.made += count;
+        if self.made <= RANGE {
+            return Ok(());
+        }
+        let message = format!("more than {RANGE:e} values from `a:b`, `rep` and the like");
+        Err(self.error(&message, "check the numbers in them"))
     }
 
     fn rest(&self) -> &'a str {
@@ -166,6 +179,7 @@ impl<'a> Reader<'a> {
                     if values.len() != start || !(0.0..=RANGE).contains(&length) {
                         return Err(self.error("a length that is not a number", "write c(…)"));
                     }
+                    self.make(length)?;
                     values.resize(start + length as usize, 0.0);
                 }
                 "as.integer" => values[start..].iter_mut().for_each(|x| *x = x.trunc()),
@@ -185,21 +199,24 @@ impl<'a> Reader<'a> {
         if !(count < RANGE) {
             return Err(self.error("a range without end", "both ends of `a:b` must be numbers"));
         }
+        self.make(count)?;
         let step = if to < from { -1.0 } else { 1.0 };
         values.extend((0..=count as usize).map(|i| from + step * i as f64));
         Ok(false)
     }
 
-    fn repeat(&self, values: &mut Vec<f64>, start: usize, parts: &[usize]) -> Result<(), DataError> {
+    fn repeat(&mut self, values: &mut Vec<f64>, start: usize, parts: &[usize]) -> Result<(), DataError> {
         let times = values.pop().filter(|t| *t >= 0.0 && t.fract() == 0.0);
         let (&[_, second], Some(times)) = (parts, times) else {
             return Err(
                 self.error("`rep` with other arguments than a value and a count", "write the values out in c(…)")
             );
         };
-        if second != values.len() || (second - start) as f64 * times > RANGE {
+        // Nothing can be repeated without end, too.
+        if second != values.len() || times > RANGE || (second - start) as f64 * times > RANGE {
             return Err(self.error("`rep` with a count that is not one small number", "write the values out in c(…)"));
         }
+        self.make((second - start) as f64 * times)?;
         let once = values.split_off(start);
         for _ in 0..times as usize {
             values.extend_from_slice(&once);

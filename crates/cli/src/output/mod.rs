@@ -16,7 +16,7 @@ pub use parquet::read as read_draws;
 pub use pending::WriteError;
 
 use hyperprior::posterior::Draws;
-use pending::{Pending, create_folder};
+use pending::{Pending, create_folder, sweep};
 use serde::Serialize;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -34,11 +34,11 @@ pub struct RunDirectory {
 }
 
 impl RunDirectory {
-    /// Makes the folder, unless it is there.
+    /// Makes the folder, unless it is there. What a run that was killed left half written in it goes.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, WriteError> {
         let path = path.into();
         create_folder(&path)?;
-        pending::sweep(&path);
+        sweep(&path);
         Ok(Self { path })
     }
 

@@ -54,20 +54,28 @@ pub fn create_folder(path: &Path) -> Result<(), WriteError> {
     fs::create_dir_all(path).map_err(|reason| WriteError::Folder { path: path.to_owned(), reason })
 }
 
-/// Takes away what a run that was killed had begun to write.
+/// Takes away what processes that were killed left of their files. Those of a process that runs are its own.
 pub fn sweep(folder: &Path) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for entry in entries.flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with('.') && name.ends_with(ENDING) {
-            let _ = fs::remove_file(entry.path());
+    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+        if path.file_name().and_then(|name| writer(name.to_str()?)).is_some_and(|process| !is_running(process)) {
+            let _ = fs::remove_file(path);
         }
     }
 }
 
-/// The end of a temporary name.
-const ENDING: &str = ".hyperprior-tmp";
+/// The process that a temporary file is of: 12 of `.model.12-3.tmp`.
+fn writer(name: &str) -> Option<u32> {
+    let (_, process) = name.strip_prefix('.')?.strip_suffix(".tmp")?.rsplit_once('.')?;
+    let (process, count) = process.split_once('-')?;
+    count.parse::<u64>().ok()?;
+    process.parse().ok()
+}
+
+/// Where that cannot be told, it may be.
+fn is_running(process: u32) -> bool {
+    let processes = Path::new("/proc");
+    !processes.join("self").exists() || processes.join(process.to_string()).exists()
+}
 
 /// A complete file under a temporary name in its final folder, since a rename is atomic only within one disk.
 pub struct Pending {
@@ -81,7 +89,7 @@ impl Pending {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let mut name = OsString::from(".");
         name.push(target.file_name().unwrap_or_default());
-        name.push(format!(".{}-{}{ENDING}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
+        name.push(format!(".{}-{}.tmp", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed)));
         let pending = Self { temporary: target.with_file_name(name), target };
         pending.fill(fill).map_err(|reason| pending.failed(reason))?;
         Ok(pending)
@@ -110,5 +118,22 @@ impl Drop for Pending {
     fn drop(&mut self) {
         // After a rename there is nothing left to remove; after a failure, nothing more to be done.
         let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::writer;
+
+    /// Catches a sweep that takes a person's own files.
+    #[test]
+    fn only_our_own_files_are_swept() {
+        assert_eq!(writer(".model.12-3.tmp"), Some(12));
+        assert_eq!(writer(".trace.csv.4-0.tmp"), Some(4));
+        for name in
+            ["model.12-3.tmp", ".model.tmp", ".model.12.tmp", ".model.a-3.tmp", ".12-3.tmp.txt", ".model.12-.tmp"]
+        {
+            assert_eq!(writer(name), None, "{name}");
+        }
     }
 }

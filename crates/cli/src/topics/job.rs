@@ -4,6 +4,7 @@ use super::{Aside, Config, Glance, Told, Watch, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
+use crate::saving;
 use hyperprior_def::{Activity, Corpus, Topics, Training};
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -14,8 +15,6 @@ use std::time::{Duration, Instant};
 const GLANCES: u32 = 5;
 /// Times eight draws that the bound is taken over: some draws leave a word to the background alone, and say much.
 const BOUND_ROUNDS: u64 = 16;
-/// How long work may be lost when a run is killed.
-const SAVED_EVERY: Duration = Duration::from_secs(20);
 
 /// What is to be done.
 pub struct Job {
@@ -39,6 +38,7 @@ impl Job {
         is_resumed: bool,
     ) -> Result<(), CliError> {
         let began = Instant::now();
+        let interval = saving::interval()?;
         let stop = StopFlag::on_signals_once_kept();
         let mut watch = Watch::new(self.config.train.epochs, self.quiet);
         let (corpus, notes) = read()?;
@@ -51,7 +51,9 @@ impl Job {
             Some(run) if is_resumed => {
                 let path = run.path().join(CHECKPOINT);
                 let file = File::open(&path).map_err(|reason| CliError::Read { path, reason })?;
-                Training::load(&train, BufReader::new(file))?
+                let training = Training::load(&train, BufReader::new(file))?;
+                self.same_settings(&training)?;
+                training
             }
             _ => Training::new(&train, &self.config.train)?,
         };
@@ -62,7 +64,7 @@ impl Job {
                 run.forget_checkpoint();
             }
         }
-        let is_saved = climb(&mut training, (&train, &test), run.as_ref(), &stop, &mut watch)?;
+        let is_saved = climb(&mut training, (&train, &test), (run.as_ref(), interval), &stop, &mut watch)?;
         let aside = Aside::new(&training, (&train, &test), &stop, &watch)?;
         watch.say("topics");
         let activity = Activity::new(&training, &train);
@@ -118,6 +120,16 @@ impl Job {
         Ok([train, test])
     }
 
+    /// Whether a training that was saved is the one that is to be gone on with. Another is there where a run was killed between the first
+    /// file that it writes and the moment that an earlier run's checkpoint is taken away.
+    fn same_settings(&self, training: &Training) -> Result<(), CliError> {
+        if *training.settings() == self.config.train {
+            return Ok(());
+        }
+        let reason = "it goes with other settings than those in config.toml beside it";
+        Err(hyperprior_def::Error::Checkpoint { reason }.into())
+    }
+
     fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         if self.json {
@@ -138,7 +150,7 @@ impl Job {
 fn climb(
     training: &mut Training,
     (train, test): (&Corpus, &Corpus),
-    run: Option<&RunDirectory>,
+    (run, interval): (Option<&RunDirectory>, Duration),
     stop: &StopFlag,
     watch: &mut Watch,
 ) -> Result<bool, CliError> {
@@ -159,7 +171,7 @@ fn climb(
         if let Some(glance) = glance.as_ref().filter(|_| is_fifth) {
             watch.glance(glance.perplexity(training)?);
         }
-        if saver.at.elapsed() > SAVED_EVERY || stop.is_raised() || epoch.number == epochs {
+        if saver.at.elapsed() > interval || stop.is_raised() || epoch.number == epochs {
             saver.save(training, watch);
         }
     }

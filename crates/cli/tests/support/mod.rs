@@ -1,6 +1,8 @@
 //! The command, run on model files.
 #![allow(dead_code, reason = "each test uses what it needs of this")]
 
+pub mod kills;
+
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};

@@ -1,0 +1,70 @@
+//! Many fits in one process: what they take they give back.
+
+use hyperprior::fit::Quiet;
+use hyperprior::infer::InferSettings;
+use hyperprior::model::graph::Eliminate;
+use hyperprior_bugs::data::{Format, read};
+use hyperprior_bugs::fit::Task;
+use hyperprior_bugs::{Options, compile};
+use hyperprior_def::{Corpus, Layer, Settings, Training};
+use hyperprior_testkit::memory::{self, Bounded};
+use std::path::Path;
+
+#[global_allocator]
+static ALLOCATOR: Bounded = Bounded;
+
+/// Models of every sort: exact, continuous, mixed, with sums, with an approximation of what is discrete.
+const MODELS: [&str; 4] = ["three_coins", "eight_schools", "coal", "zip_claims"];
+/// What the pools of threads keep may be a little more or less each time. A leak of 30 bytes a fit is more than that.
+const SLACK: usize = 4 << 10;
+
+fn fit(name: &str, seed: u64) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let file = |name: &str| std::fs::read_to_string(folder.join(name)).expect("an example");
+    let data = read(&file("data.json"), Format::Json).expect("data");
+    let compiled = compile(&file("model.bug"), name, &data, &Options::default()).expect("a model");
+    let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
+    let settings = InferSettings { seed, draws: 100, steps: Some(100), ..InferSettings::default() };
+    let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
+    assert_eq!(posterior.draws.len(), 100);
+}
+
+fn train(seed: u64) {
+    let starts = (0..=40).map(|d| 3 * d).collect();
+    let terms = (0..40_u32).flat_map(|d| [d % 5, 5 + d % 7, 12 + d % 3]).collect();
+    let names = (0..40).map(|d| d.to_string()).collect();
+    let vocabulary = (0..15).map(|v| format!("w{v}")).collect();
+    let corpus = Corpus::new(starts, terms, vec![1.0; 120], names, vocabulary).expect("a collection");
+    let layers = [4, 2].map(|width| Layer { family: hyperprior_def::Family::Poisson, width }).to_vec();
+    let mut training =
+        Training::new(&corpus, &Settings { layers, epochs: 5, seed, ..Settings::default() }).expect("a training");
+    (0..5).for_each(|_| {
+        training.run_epoch();
+    });
+    let mut saved = Vec::new();
+    training.save(&mut saved).expect("memory");
+    assert_eq!(Training::load(&corpus, saved.as_slice()).expect("what was saved").epoch(), 5);
+}
+
+/// Catches what is kept for every fit: a cache without a bound, a thread that never ends, a list that only grows.
+#[test]
+fn memory_in_use_does_not_grow() {
+    // Both are at the end of a round of all models.
+    let (settled, last) = (50, 200);
+    let mut after_settling = 0;
+    for number in 1..=last {
+        match (number as usize) % (MODELS.len() + 1) {
+            0 => train(number),
+            k => fit(MODELS[k - 1], number),
+        }
+        if number == settled {
+            after_settling = memory::in_use();
+        }
+    }
+    let grown = memory::in_use().saturating_sub(after_settling);
+    eprintln!("{after_settling} bytes in use after {settled} fits, {} after {last}", memory::in_use());
+    assert!(
+        grown < SLACK,
+        "{grown} bytes more after {last} fits than after {settled}, when {after_settling} were in use"
+    );
+}

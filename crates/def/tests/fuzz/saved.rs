@@ -1,0 +1,176 @@
+//! Trainings and models on disk: as they are, and with a checksum that agrees whatever was changed, so that what stands behind it is
+//! reached.
+
+use super::{Corpus as Inputs, target};
+use crc32fast::Hasher;
+use hyperprior_def::heldout::{FitSettings, Predictor};
+use hyperprior_def::{Corpus, Error, Family, Layer, Method, Settings, Trained, Training};
+
+const WORDS: [&str; 26] = [
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "null",
+    "true",
+    "0",
+    "-1",
+    "1e400",
+    "\"poisson\"",
+    "\"gaussian\"",
+    "\"bernoulli\"",
+    "\"gamma\"",
+    "\"width\":4096",
+    "\"width\":0",
+    "\"mixture:8\"",
+    "\"flow:64,64\"",
+    "\"low-rank:16\"",
+    "\"amortize\":4096",
+    "\"tight\"",
+    "{\"family\":\"poisson\",\"width\":4096},",
+    "\"ash\",",
+    "\"log-normal\"",
+];
+
+pub fn made() -> Corpus {
+    let starts = vec![0, 2, 4, 5, 8];
+    let terms = vec![0, 3, 1, 2, 4, 0, 1, 3];
+    let counts = vec![2.0, 1.0, 1.0, 3.0, 1.0, 1.0, 2.0, 1.0];
+    let list = |text: &str| text.split(' ').map(str::to_owned).collect();
+    Corpus::new(starts, terms, counts, list("a b c d"), list("ash elm fir oak yew")).unwrap()
+}
+
+/// A few trainings of every sort, each as a checkpoint and as a model.
+pub fn files(corpus: &Corpus) -> [Vec<Vec<u8>>; 2] {
+    let layer = |family, width| Layer { family, width };
+    let sorts = [
+        (vec![layer(Family::Poisson, 3)], Method::MeanField, None),
+        (vec![layer(Family::Poisson, 3), layer(Family::Gamma, 2)], Method::LowRank(1), None),
+        (vec![layer(Family::Bernoulli, 2), layer(Family::Gaussian, 2)], Method::Mixture(2), Some(3)),
+        (vec![layer(Family::Poisson, 2)], Method::Tight, None),
+        (vec![layer(Family::Gamma, 2)], Method::Flow(1, 1), None),
+    ];
+    let mut files = [Vec::new(), Vec::new()];
+    for (layers, method, amortize) in sorts {
+        let settings = Settings { layers, method, amortize, epochs: 2, batch: 3, ..Settings::default() };
+        let mut training = Training::new(corpus, &settings).unwrap();
+        training.run_epoch();
+        let [mut checkpoint, mut model] = [Vec::new(), Vec::new()];
+        training.save(&mut checkpoint).unwrap();
+        training.save_model(None, &mut model).unwrap();
+        files[0].push(checkpoint);
+        files[1].push(model);
+    }
+    files
+}
+
+/// A file without what is calculated from the rest: its head, the end of a line, and its numbers.
+fn opened(file: &[u8]) -> Vec<u8> {
+    let first = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let len = u64::from_le_bytes(file[first..first + 8].try_into().unwrap()) as usize;
+    let head = &file[first + 8..first + 8 + len];
+    [head, b"\n", &file[first + 8 + len..file.len() - 4]].concat()
+}
+
+/// The file that says what an input says, checksum and all.
+fn sealed(format: &str, input: &[u8]) -> Vec<u8> {
+    let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let numbers = input.get(end + 1..).unwrap_or_default();
+    let mut file = [format.as_bytes(), &(end as u64).to_le_bytes(), &input[..end], numbers].concat();
+    let mut hasher = Hasher::new();
+    hasher.update(&file);
+    file.extend(hasher.finalize().to_le_bytes());
+    file
+}
+
+fn load_training(corpus: &Corpus, file: &[u8]) {
+    match Training::load(corpus, file) {
+        // As many steps as are asked for are taken, and that may be for ever.
+        Ok(mut training) if training.settings().local_steps < 100 => {
+            training.run_epoch();
+        }
+        Ok(_) => {}
+        Err(Error::Checkpoint { reason }) => assert!(!reason.is_empty()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+fn load_model(corpus: &Corpus, file: &[u8]) {
+    match Trained::load(file) {
+        Ok(trained) => {
+            let known = trained.vocabulary().len() == corpus.terms_len();
+            let settings = FitSettings { steps: 2, ..FitSettings::default() };
+            if let Some(predictor) = Predictor::of_trained(&trained, settings, 1).ok().filter(|_| known) {
+                predictor.infer(corpus, 0..1);
+            }
+        }
+        Err(Error::Model { reason }) => assert!(!reason.is_empty()),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn checkpoint() {
+    let corpus = made();
+    let inputs = Inputs { inputs: files(&corpus)[0].clone() };
+    target("saved::checkpoint", inputs, "checkpoint", &WORDS, 3000, &|input| load_training(&corpus, input));
+}
+
+#[test]
+fn model() {
+    let corpus = made();
+    let inputs = Inputs { inputs: files(&corpus)[1].clone() };
+    target("saved::model", inputs, "model", &WORDS, 3000, &|input| load_model(&corpus, input));
+}
+
+#[test]
+fn sealed_checkpoint() {
+    let corpus = made();
+    let inputs = Inputs { inputs: files(&corpus)[0].iter().map(|file| opened(file)).collect() };
+    let run = |input: &[u8]| load_training(&corpus, &sealed("hyperprior topics 1\n", input));
+    target("saved::sealed_checkpoint", inputs, "sealed_checkpoint", &WORDS, 3000, &run);
+}
+
+#[test]
+fn sealed_model() {
+    let corpus = made();
+    let inputs = Inputs { inputs: files(&corpus)[1].iter().map(|file| opened(file)).collect() };
+    let run = |input: &[u8]| load_model(&corpus, &sealed("hyperprior topics model 1\n", input));
+    target("saved::sealed_model", inputs, "sealed_model", &WORDS, 3000, &run);
+}
+
+/// What is opened and sealed again is the file that it was: otherwise nothing behind the checksum is ever reached.
+#[test]
+fn a_file_is_sealed_as_it_was() {
+    let [checkpoints, models] = files(&made());
+    for (format, files) in [("hyperprior topics 1\n", checkpoints), ("hyperprior topics model 1\n", models)] {
+        files.iter().for_each(|file| assert!(sealed(format, &opened(file)) == *file));
+    }
+}
+
+/// Found by fuzzing: a head whose settings no training can have was told of as a mistake of whoever runs the program, and one of very
+/// many layers took all memory. Both kinds of file say that they are damaged.
+#[test]
+fn settings_that_cannot_be_are_damage() {
+    let corpus = made();
+    let [checkpoints, models] = files(&corpus);
+    let wide = "{\"family\":\"poisson\",\"width\":4096},".repeat(2000);
+    for change in [("\"width\":3", "\"width\":0"), ("\"layers\":[", &format!("\"layers\":[{wide}")[..])] {
+        let changed = |file: &[u8]| {
+            let opened = opened(file);
+            let end = opened.iter().position(|byte| *byte == b'\n').unwrap();
+            let head = String::from_utf8(opened[..end].to_vec()).unwrap();
+            assert!(head.contains(change.0), "{head}");
+            [head.replacen(change.0, change.1, 1).as_bytes(), &opened[end..]].concat()
+        };
+        let checkpoint = sealed("hyperprior topics 1\n", &changed(&checkpoints[0]));
+        let refused = Training::load(&corpus, checkpoint.as_slice()).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, Error::Checkpoint { reason: "its settings are damaged" }), "{refused}");
+        let model = sealed("hyperprior topics model 1\n", &changed(&models[0]));
+        let refused = Trained::load(model.as_slice()).map(|_| ()).unwrap_err();
+        assert!(matches!(refused, Error::Model { reason: "its settings are damaged" }), "{refused}");
+    }
+}
