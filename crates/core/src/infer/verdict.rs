@@ -1,6 +1,6 @@
 //! How far a fit is to be trusted, and why not further.
 
-use super::run::{Correct, Inferred};
+use super::run::{Correct, Inferred, OVERSAMPLED};
 use serde::{Deserialize, Serialize};
 
 /// What may be believed.
@@ -39,6 +39,8 @@ pub struct LeftOut {
 const NO_MEAN: f64 = 1.0;
 /// Draws that are worth fewer independent ones than this say too little about a posterior's shape.
 const WORTH_MIN: f64 = 400.0;
+/// Draws that are not corrected are nearly those of the posterior where their weights leave this share of them.
+const EVEN_MIN: f64 = 0.8;
 /// A share of impossible draws that says that the approximation lies elsewhere.
 const DROPPED_MAX: f64 = 0.05;
 
@@ -111,6 +113,17 @@ impl Inferred {
                 format!(
                     "k̂ = {k:.2} is above {limit:.2}: the approximation leaves out part of the posterior{moved}. Try \
                      another --method, or more --steps"
+                ),
+            );
+        }
+        let even = self.tail.ess / (self.z.draws_len() * OVERSAMPLED) as f64;
+        if self.correct == Correct::Nothing && even < EVEN_MIN && k <= limit {
+            doubt(
+                Verdict::MeansOnly,
+                format!(
+                    "the draws are the approximation's own, and the weights that would correct them leave {:.0} % of their number. \
+                     Leave --correct out",
+                    100.0 * even
                 ),
             );
         }
