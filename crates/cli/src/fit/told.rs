@@ -261,7 +261,7 @@ mod tests {
         assert!(text.contains("log evidence  -2."), "{text}");
         let (verdict, text, _) = said(false, None, 0.0);
         assert_eq!(verdict, Verdict::Distrust, "{text}");
-        let reason = "The reason: the bound was still rising; give it more steps (--steps 800).";
+        let reason = "The reason: the bound was still rising; give it more steps (--steps 400).";
         assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
         assert!(text.contains("log evidence  at least -2."), "{text}");
         let (verdict, text, ess) = said(true, Some(0.8), 1.0);
