@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """Fits every example of a folder with no option but its model and data, and holds the summaries against reference posteriors.
 
 suite.py BINARY FOLDER [NAME=REFERENCE ...]
