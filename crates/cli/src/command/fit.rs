@@ -7,7 +7,6 @@ use clap::{Args, ValueEnum};
 use hyperprior::infer::{
     Correct, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart, RecursivePart,
 };
-use hyperprior::posterior::Monitor;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -210,10 +209,6 @@ impl Fit {
                  mean-field --correct none`"
                     .to_owned(),
             ));
-        }
-        if let Some(text) = &self.monitor {
-            // An empty list is no list.
-            Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?;
         }
         let config = Config {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -59,10 +59,7 @@ impl Rerun {
             }
             Kind::Topics(config) => {
                 version(&config.version);
-                let (name, corpus, read) =
-                    (topics::name_of(&config.corpus), config.corpus.clone(), config.read.clone());
-                let job = topics::Job { name, config, out, json, quiet };
-                job.run(|| topics::read_again(&corpus, read.as_ref()), false)
+                topics::Job::of(config, out, json, quiet).run_again(false)
             }
         }
     }

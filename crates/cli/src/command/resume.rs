@@ -1,7 +1,7 @@
 //! `hyperprior resume`: a run that was broken off goes on.
 
 use crate::error::CliError;
-use crate::output::CHECKPOINT;
+use crate::output::{CHECKPOINT, read_config};
 use crate::{fit, topics};
 use clap::Args;
 use std::path::{Path, PathBuf};
@@ -41,20 +41,13 @@ pub enum Kind {
 impl Kind {
     /// By the configuration in its folder.
     pub fn of(folder: &Path) -> Result<Self, CliError> {
-        match fit::Config::read(folder) {
-            Ok(config) => Ok(Self::Fit(config)),
-            Err(error @ CliError::Read { .. }) => Err(error),
-            Err(error) => topics::Config::read(folder).map(Self::Topics).map_err(|other| match is_of_fit(folder) {
-                true => error,
-                false => other,
-            }),
+        let config: toml::Table = read_config(folder, "a run")?;
+        if config.contains_key("infer") {
+            fit::Config::read(folder).map(Self::Fit)
+        } else {
+            topics::Config::read(folder).map(Self::Topics)
         }
     }
-}
-
-/// Whether a configuration, damaged or not, is of a fit.
-fn is_of_fit(folder: &Path) -> bool {
-    std::fs::read_to_string(folder.join("config.toml")).is_ok_and(|text| text.contains("[infer]"))
 }
 
 impl Resume {
@@ -71,12 +64,7 @@ impl Resume {
                 }
                 fit::Job { config, out: Some(folder), json, quiet, strict: false }.run(true)
             }
-            Kind::Topics(config) => {
-                let (name, corpus, read) =
-                    (topics::name_of(&config.corpus), config.corpus.clone(), config.read.clone());
-                let job = topics::Job { name, config, out: Some(folder), json, quiet };
-                job.run(|| topics::read_again(&corpus, read.as_ref()), true)
-            }
+            Kind::Topics(config) => topics::Job::of(config, Some(folder), json, quiet).run_again(true),
         }
     }
 }

@@ -3,8 +3,8 @@
 use super::told::Told;
 use crate::command::input::Input;
 use crate::error::CliError;
-use crate::output::RunDirectory;
 use crate::output::pending::WriteError;
+use crate::output::{RunDirectory, read_config};
 use hyperprior::infer::InferSettings;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -39,12 +39,7 @@ pub struct Config {
 impl Config {
     /// Of a run that was begun before.
     pub fn read(folder: &Path) -> Result<Self, CliError> {
-        let path = folder.join("config.toml");
-        let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
-        toml::from_str(&text).map_err(|error| {
-            let said = error.message();
-            CliError::Usage(format!("{}: this is not the configuration of a fit: {said}", path.display()))
-        })
+        read_config(folder, "a fit")
     }
 }
 

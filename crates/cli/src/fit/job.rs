@@ -37,9 +37,7 @@ impl Job {
     pub fn run(self, is_resumed: bool) -> Result<(), CliError> {
         let began = Instant::now();
         let config = &self.config;
-        let monitors = Monitor::parse_list(&config.monitor)
-            .map_err(hyperprior::posterior::DrawsError::from)
-            .or_else(|error| if config.monitor.is_empty() { Ok(Vec::new()) } else { Err(error) })?;
+        let monitors = Monitor::parse_list(&config.monitor).map_err(hyperprior::posterior::DrawsError::from)?;
         let stop = StopFlag::on_signals_once_kept();
         let mut watch = Watch::new(self.quiet, &stop);
         watch.phase("compile");

@@ -15,9 +15,11 @@ pub use csv::quoted;
 pub use parquet::read as read_draws;
 pub use pending::WriteError;
 
+use crate::error::CliError;
 use hyperprior::posterior::Draws;
 use pending::{Pending, create_folder, sweep};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -26,6 +28,16 @@ use std::path::{Path, PathBuf};
 pub const CHECKPOINT: &str = "checkpoint";
 /// The file that has what a run learnt, for documents that come later.
 pub const MODEL: &str = "model";
+
+/// What of a run's `config.toml` is wanted; `whose` says what kind of run it is to be of.
+pub fn read_config<T: DeserializeOwned>(folder: &Path, whose: &str) -> Result<T, CliError> {
+    let path = folder.join("config.toml");
+    let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
+    toml::from_str(&text).map_err(|error| {
+        let said = error.message();
+        CliError::Usage(format!("{}: this is not the configuration of {whose}: {said}", path.display()))
+    })
+}
 
 /// The folder that a run's files go to. Every method writes its file anew and returns its path.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use super::told::Told;
 use crate::error::CliError;
-use crate::output::{Columns, RunDirectory, WriteError};
+use crate::output::{Columns, RunDirectory, WriteError, read_config};
 use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
 use hyperprior_def::topics::Topic;
@@ -30,12 +30,7 @@ pub struct Config {
 impl Config {
     /// Of a run that was begun before.
     pub fn read(folder: &Path) -> Result<Self, CliError> {
-        let path = folder.join("config.toml");
-        let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
-        toml::from_str(&text).map_err(|error| {
-            let said = error.message();
-            CliError::Usage(format!("{}: this is not the configuration of a run of topics: {said}", path.display()))
-        })
+        read_config(folder, "a run of topics")
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run: from a corpus to what is told of its topics, from the beginning or from a checkpoint.
 
-use super::{Aside, Config, Glance, Told, Watch, report, write};
+use super::{Aside, Config, Glance, Told, Watch, name_of, read_again, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
@@ -31,6 +31,17 @@ pub struct Job {
 }
 
 impl Job {
+    /// A run by the configuration of one that was begun before.
+    pub fn of(config: Config, out: Option<PathBuf>, json: bool, quiet: bool) -> Self {
+        Self { name: name_of(&config.corpus), config, out, json, quiet }
+    }
+
+    /// Does that, or what is left of it, on the corpus that it was on.
+    pub fn run_again(self, is_resumed: bool) -> Result<(), CliError> {
+        let (corpus, read) = (self.config.corpus.clone(), self.config.read.clone());
+        self.run(|| read_again(&corpus, read.as_ref()), is_resumed)
+    }
+
     /// Does it, or what is left of it.
     pub fn run(
         self,
