@@ -77,11 +77,15 @@ fn same(a: &Inferred, b: &Inferred) {
 
 #[test]
 fn wherever_it_was_broken_off() {
-    for (eliminate, method) in
-        [(Eliminate::Auto, Method::Auto), (Eliminate::Auto, Method::Mixture(2)), (Eliminate::Nothing, Method::Auto)]
-    {
+    // A fit that ends by itself has its windows to remember too.
+    for (eliminate, method, steps) in [
+        (Eliminate::Auto, Method::Auto, Some(60)),
+        (Eliminate::Auto, Method::Auto, None),
+        (Eliminate::Auto, Method::Mixture(2), Some(60)),
+        (Eliminate::Nothing, Method::Auto, Some(60)),
+    ] {
         let model = model(&eliminate).expect("a model");
-        let settings = InferSettings { method, steps: Some(60), draws: 64, ..InferSettings::default() };
+        let settings = InferSettings { method, steps, draws: 64, ..InferSettings::default() };
         let mut whole = Writer::new(Pages::default(), usize::MAX);
         let expected = run(&model, &settings, &mut whole).expect("a posterior");
         let seen = whole.seen.lock().expect("one writer").clone();
@@ -94,7 +98,7 @@ fn wherever_it_was_broken_off() {
         }
         // As if asked to stop, again and again.
         let mut pages = Pages::default();
-        for stop_at in [5, 30, 50, 40, usize::MAX] {
+        for stop_at in [5, 30, 50, 40, 500, usize::MAX] {
             let mut part = Writer::new(pages, stop_at);
             let found = run(&model, &settings, &mut part).expect("a posterior");
             pages = part.journal.pages().clone();

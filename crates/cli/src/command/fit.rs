@@ -20,6 +20,7 @@ dependence between them. Its draws are resampled by their importance weights and
 Examples:
   hyperprior fit examples/coal/model.bug --data examples/coal/data.json
   hyperprior fit rats.bug --data rats.R --monitor mu.b,b[1:3] --draws 10000
+  hyperprior fit model.bug --data data.json --accuracy 0.1 --budget 60
   hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
   hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run      (Ctrl-C)
@@ -31,9 +32,19 @@ Examples:
 pub struct Fit {
     #[command(flatten)]
     input: Input,
-    /// The approximation: auto, mean-field, full-rank, mixture:K, flow:L, copula:R or hvm
+    /// The approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = method)]
     method: Method,
+    /// The nats of the bound that may be left: auto tries larger approximations while they gain more, and a fit takes steps while they
+    /// gain a fifth of it
+    #[arg(long, default_value_t = 0.5, value_name = "NATS", value_parser = size)]
+    accuracy: f64,
+    /// The seconds after which fits end as they are and nothing larger is tried; the draws come on top
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    budget: Option<f64>,
+    /// How often the approximation is fitted, from different starts; twice, or once where that takes long, if it is not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    restarts: Option<u16>,
     /// Its factors of discrete latents: usual, binomial or negative-binomial; the method's, where it is not given
     #[arg(long, value_name = "PART")]
     likelihood: Option<LikelihoodPart>,
@@ -58,7 +69,7 @@ pub struct Fit {
     /// How many draws of the posterior
     #[arg(long, default_value_t = 4000, value_name = "N", value_parser = draws)]
     draws: u32,
-    /// Optimisation steps; what suits the method, where it is not given
+    /// Optimisation steps of a fit; it ends by itself, where it is not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
     /// The size of a step at the beginning, in the posterior's own units; what suits the method, where it is not given
@@ -128,7 +139,7 @@ pub fn draws(text: &str) -> Result<u32, String> {
 fn size(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(size) if size > 0.0 && size.is_finite() => Ok(size),
-        _ => Err("write a number above 0; 0.03 is usual".to_owned()),
+        _ => Err("write a number above 0".to_owned()),
     }
 }
 
@@ -195,7 +206,9 @@ fn within(size: usize) -> Result<(), String> {
 pub(super) fn method(text: &str) -> Result<Method, String> {
     let method: Method = text.parse().map_err(|error: MethodError| error.to_string())?;
     match method {
-        Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => within(size).map(|()| method),
+        Method::LowRank(size) | Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => {
+            within(size).map(|()| method)
+        }
         method => Ok(method),
     }
 }
@@ -227,6 +240,9 @@ impl Fit {
     fn settings(&self) -> InferSettings {
         InferSettings {
             method: self.method,
+            accuracy: self.accuracy,
+            budget: self.budget,
+            restarts: self.restarts.map(usize::from),
             parts: Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive },
             importance: self.bound.importance,
             seed: self.seed,

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
 use hyperprior::Model;
-use hyperprior::infer::{OVERSAMPLED, Verdict};
+use hyperprior::infer::{InferSettings, OVERSAMPLED, Verdict};
 use hyperprior::journal::{Journal, Pages};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Source, Task};
@@ -98,6 +98,11 @@ impl Job {
         }
         if let Some(run) = &run {
             run.forget_checkpoint();
+            // The clock would end it elsewhere the next time.
+            if let Some(steps) = told.spent_at() {
+                let infer = InferSettings { within: Some(steps), ..config.infer.clone() };
+                run.config(&Config { infer, ..config.clone() })?;
+            }
         }
         match told.verdict() {
             Verdict::MeansOnly | Verdict::Distrust if self.strict => Err(CliError::Untrusted),

@@ -4,9 +4,9 @@ use super::response::Response;
 use super::told::Told;
 use crate::error::CliError;
 use crate::names;
-use crate::render;
+use crate::render::{self, two_figures};
 use hyperprior::bound::Estimate;
-use hyperprior::infer::{Correct, Doubt, Method, Verdict};
+use hyperprior::infer::{Correct, Doubt, Inferred, Method, Restarts, Verdict};
 use hyperprior::model::graph::{Quantity, Role};
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
 use hyperprior_bugs::fit::Source;
@@ -139,6 +139,7 @@ fn plan(told: &Told) -> Lines {
         format!("{plan} ({})", names::line(latents.iter().map(String::as_str)))
     };
     lines.push(("gradient", told.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
+    lines.extend(course(inferred));
     let correction = match (told.settings.correct, &inferred.moved) {
         (Correct::Moves, Some(moved)) => {
             let accepted = moved.accepted.map(|share| format!(", of which {:.0} % were accepted", 100.0 * share));
@@ -149,6 +150,44 @@ fn plan(told: &Told) -> Lines {
         _ => "resampled by weight".to_owned(),
     };
     lines.push(("draws", correction));
+    lines
+}
+
+/// How the fits went: what was tried, when the last one ended and why, and whether others from elsewhere agree.
+fn course(inferred: &Inferred) -> Lines {
+    let mut lines = Lines::new();
+    if inferred.rungs.len() > 1 {
+        let tried = inferred.rungs.iter().map(|r| format!("{} ({:.3}, k̂ {:.2})", r.method, r.elbo, r.khat));
+        lines.push(("tried", tried.collect::<Vec<_>>().join(", ")));
+    }
+    let fitted = &inferred.fitted;
+    let steps = match fitted.rounds.as_slice() {
+        [] => format!("{} steps", fitted.steps),
+        [.., last] => {
+            let halved = match fitted.rounds.len() - 1 {
+                0 => String::new(),
+                1 => ", their size halved once".to_owned(),
+                n => format!(", their size halved {n} times"),
+            };
+            format!(
+                "{} steps{halved}: R̂ {:.2} over windows, {:.3} nats to gain, gradient's signal to noise {} → {}",
+                fitted.steps,
+                last.rhat,
+                last.to_gain,
+                two_figures(fitted.rounds[0].signal[0]),
+                two_figures(last.signal[1]),
+            )
+        }
+    };
+    let dropped = match fitted.dropped {
+        0.0 => String::new(),
+        share => format!("; {:.1} % of the draws were impossible", 100.0 * share),
+    };
+    lines.push(("fit", steps + &dropped));
+    if let Some(Restarts { elbo, rhat, latent }) = &inferred.restarts {
+        let bounds = elbo.iter().map(|elbo| format!("{elbo:.3}")).collect::<Vec<_>>().join(", ");
+        lines.push(("restarts", format!("R̂ {rhat:.3} at most ({latent}); bounds {bounds}")));
+    }
     lines
 }
 
@@ -173,7 +212,7 @@ fn bounds(told: &Told) -> Lines {
         true => format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error),
         false => format!("at least {:.3}, by an estimate that is not to be trusted", evidence.log),
     };
-    let verdict = if tail.khat <= tail.limit { "below" } else { "above" };
+    let verdict = if tail.is_good() { "below" } else { "above" };
     vec![
         ("bound", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
         ("log evidence", log_evidence),

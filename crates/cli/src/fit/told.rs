@@ -3,7 +3,7 @@
 use super::foretold::Foretold;
 use super::response::Response;
 use crate::names;
-use crate::output::summary::{Elbo, Evidence, Plan, RunSummary, SCHEMA};
+use crate::output::summary::{Course, Elbo, Evidence, Plan, RunSummary, SCHEMA};
 use hyperprior::infer::{Doubt, InferSettings, Inferred, Verdict};
 use hyperprior::model::graph::{Outline, Role};
 use hyperprior::model::{CommonFault, Fault};
@@ -98,6 +98,11 @@ impl<'a> Told<'a> {
         self.inferred().and_then(|inferred| inferred.moved).is_some_and(|moved| moved.stopped)
     }
 
+    /// The number of steps at which the budget was spent, where it was.
+    pub fn spent_at(&self) -> Option<u64> {
+        self.inferred().filter(|inferred| inferred.is_spent).map(|inferred| inferred.steps)
+    }
+
     /// Whether the bound had settled.
     pub fn is_converged(&self) -> bool {
         !self.inferred().is_some_and(|inferred| inferred.fitted.stopped)
@@ -116,7 +121,7 @@ impl<'a> Told<'a> {
 
     /// Whether the estimate of the evidence can be taken as it stands, and not as a lower bound alone.
     pub fn is_evidence_good(&self) -> bool {
-        self.inferred().is_none_or(|inferred| inferred.tail.khat <= inferred.tail.limit && self.is_converged())
+        self.inferred().is_none_or(|inferred| inferred.tail.is_good() && self.is_converged())
     }
 
     /// What a person has to know before believing the numbers.
@@ -194,6 +199,16 @@ impl<'a> Told<'a> {
                 recursive: part(2),
                 gradient: self.gradients().into_iter().map(|(plan, names)| (plan, short(names))).collect(),
             },
+            course: inferred.map(|inferred| Course {
+                accuracy: self.settings.accuracy,
+                steps: inferred.steps,
+                budget_spent: inferred.is_spent,
+                tried: &inferred.rungs,
+                rounds: &inferred.fitted.rounds,
+                starts: &inferred.fitted.starts,
+                restarts: inferred.restarts.as_ref(),
+                dropped: inferred.fitted.dropped,
+            }),
             foretold: &self.foretold,
             linear_response: self.response.as_ref(),
             parameters: Parameters(&self.summaries),

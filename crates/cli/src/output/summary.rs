@@ -1,7 +1,8 @@
 //! What `summary.json` holds.
 
 use crate::fit::Foretold;
-use hyperprior::infer::Verdict;
+use hyperprior::fit::Round;
+use hyperprior::infer::{Restarts, Rung, Verdict};
 use hyperprior::posterior::Parameters;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -38,6 +39,9 @@ pub struct RunSummary<'a> {
     pub warnings: Vec<String>,
     /// What the approximation was put together from.
     pub plan: Plan,
+    /// How the fits went; nothing where nothing was approximated.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub course: Option<Course<'a>>,
     /// What the fit foretells: `predictive` and `loo`, each where it was asked for.
     #[serde(flatten)]
     pub foretold: &'a Foretold,
@@ -66,6 +70,27 @@ pub struct Evidence {
     pub log: f64,
     /// Its standard error.
     pub standard_error: f64,
+}
+
+/// How the fits went.
+#[derive(Clone, Debug, Serialize)]
+pub struct Course<'a> {
+    /// The accuracy that was asked for, in nats.
+    pub accuracy: f64,
+    /// Steps of all fits.
+    pub steps: u64,
+    /// Whether the budget ended them.
+    pub budget_spent: bool,
+    /// The approximations that were tried.
+    pub tried: &'a [Rung],
+    /// The rounds of the one that was kept, where it ended by itself.
+    pub rounds: &'a [Round],
+    /// The bounds of its short runs, where there were several starts.
+    pub starts: &'a [f64],
+    /// How far fits from different starts agree.
+    pub restarts: Option<&'a Restarts>,
+    /// The share of the fit's draws that were impossible.
+    pub dropped: f64,
 }
 
 /// What the approximation was put together from.

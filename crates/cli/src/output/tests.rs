@@ -212,6 +212,7 @@ fn the_summary_has_the_fields_that_are_promised() {
         verdict: Some(Verdict::MeansOnly),
         warnings: vec!["labels switch".to_owned()],
         plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
+        course: None,
         foretold: &crate::fit::Foretold::default(),
         linear_response: None,
         parameters: Parameters(&summaries),

@@ -14,7 +14,7 @@ use hyperprior::posterior::{Draws, DrawsError, Kind, PairSettings, Summary, stro
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-pub use number::{Digits, estimate};
+pub use number::{Digits, estimate, two_figures};
 
 /// How many rows a table has before it is cut.
 pub const ROWS: usize = 40;

@@ -4,9 +4,12 @@
 //! different seeds, the best by the bound carried on.
 
 mod observer;
+mod rounds;
 mod start;
 
 pub use observer::{Observer, Phase, Progress, Quiet, Trace};
+pub(crate) use rounds::RISE_MAX;
+pub use rounds::{Ending, Round};
 pub(crate) use start::cluster;
 pub use start::{StartKind, StartSettings};
 
@@ -19,6 +22,7 @@ use crate::optimizer::{Optimizer, OptimizerKind};
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::random::stream;
+use rounds::{Rounds, Step};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -28,12 +32,15 @@ use std::ops::ControlFlow;
 pub struct FitSettings {
     /// The seed: same seed, same numbers, at any number of threads.
     pub seed: u64,
-    /// Optimisation steps after the start.
+    /// Optimisation steps after the start; the most of them, where the fit ends by itself.
     pub steps: u64,
-    /// The step size at the beginning; it falls to nothing along a half cosine.
+    /// The step size at the beginning; it falls to nothing along a half cosine, or is halved where the fit ends by itself.
     pub step_size: f64,
     /// The share of the steps before the size begins to fall.
     pub flat: f64,
+    /// When the fit ends by itself; after its steps, where nothing is said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ending: Option<Ending>,
     /// The optimiser.
     pub optimizer: OptimizerKind,
     /// How gradients are estimated.
@@ -51,6 +58,7 @@ impl Default for FitSettings {
             steps: 4000,
             step_size: 0.02,
             flat: 0.0,
+            ending: None,
             optimizer: OptimizerKind::default(),
             gradient: GradientSettings::default(),
             start: StartSettings::default(),
@@ -74,6 +82,11 @@ impl FitSettings {
         }
         if !(0.0..1.0).contains(&self.flat) {
             return bad("flat", self.flat, "it is a share, at least 0 and below 1");
+        }
+        if let Some(Ending { accuracy, .. }) = self.ending
+            && !(accuracy > 0.0 && accuracy.is_finite())
+        {
+            return bad("accuracy", accuracy, "it must be above 0");
         }
         self.start.check()?;
         self.gradient.check()
@@ -109,6 +122,9 @@ pub struct Fit<'a> {
     dropped: u64,
     drawn: u64,
     history: Vec<f64>,
+    /// Where the fit ends by itself.
+    rounds: Option<Rounds>,
+    is_spent: bool,
 }
 
 /// All that a fit needs to go on.
@@ -121,6 +137,8 @@ struct State {
     dropped: u64,
     drawn: u64,
     history: Vec<f64>,
+    rounds: Option<Rounds>,
+    is_spent: bool,
 }
 
 impl<'a> Fit<'a> {
@@ -162,6 +180,8 @@ impl<'a> Fit<'a> {
             dropped: 0,
             drawn: 0,
             history: Vec::new(),
+            rounds: None,
+            is_spent: false,
         })
     }
 
@@ -174,6 +194,8 @@ impl<'a> Fit<'a> {
             dropped: self.dropped,
             drawn: self.drawn,
             history: self.history.clone(),
+            rounds: self.rounds.clone(),
+            is_spent: self.is_spent,
         }
     }
 
@@ -191,6 +213,8 @@ impl<'a> Fit<'a> {
         self.dropped = state.dropped;
         self.drawn = state.drawn;
         self.history = state.history;
+        self.rounds = state.rounds;
+        self.is_spent = state.is_spent;
         Ok(())
     }
 
@@ -217,7 +241,7 @@ impl<'a> Fit<'a> {
         Ok(estimate)
     }
 
-    /// Steps along the settings' schedule until it ends or the observer asks to stop.
+    /// Steps along the settings' schedule until it ends, by itself too, or the observer asks to stop.
     ///
     /// # Errors
     /// As [`step`](Self::step).
@@ -225,6 +249,7 @@ impl<'a> Fit<'a> {
         let first = self.step;
         let steps = self.settings.steps;
         self.history.clear();
+        self.rounds = self.settings.ending.map(|_| Rounds::new(&self.theta, &self.phi));
         self.piece(observer, Phase::Main, first, steps)
     }
 
@@ -239,15 +264,23 @@ impl<'a> Fit<'a> {
             Begun::New => {}
         }
         while self.step < first + steps {
-            let size = match phase {
-                Phase::Main => self.settings.size(self.step - first),
-                Phase::Start { .. } => self.settings.step_size,
+            let size = match (phase, &self.rounds) {
+                (Phase::Main, None) => self.settings.size(self.step - first),
+                (Phase::Main, Some(rounds)) => rounds.size(self.settings.step_size),
+                (Phase::Start { .. }, _) => self.settings.step_size,
             };
             let estimate = self.step(size)?;
+            let mut is_end = false;
             if phase == Phase::Main {
                 self.history.push(estimate.elbo);
+                is_end = self.look(size, estimate.elbo, self.step == first + steps, observer)?;
             }
-            if observer.observe(&Progress { phase, step: self.step - first, steps, estimate }).is_break() {
+            let flow = observer.observe(&Progress { phase, step: self.step - first, steps, estimate });
+            // Who stops it now is asked again by what comes next.
+            if is_end {
+                break;
+            }
+            if flow.is_break() {
                 journal::stop(observer, || self.state())?;
                 return Ok(ControlFlow::Break(()));
             }
@@ -255,6 +288,26 @@ impl<'a> Fit<'a> {
         }
         journal::finish(observer, || self.state())?;
         Ok(ControlFlow::Continue(()))
+    }
+
+    /// Looks whether a round of steps is over, and ends it with their mean; says whether that is the end of the fit.
+    fn look(&mut self, size: f64, elbo: f64, is_last: bool, observer: &mut dyn Observer) -> Result<bool> {
+        let (Some(rounds), Some(ending)) = (&mut self.rounds, &self.settings.ending) else { return Ok(false) };
+        let is_time = rounds.take(&Step { theta: &self.theta, phi: &self.phi, gradient: &self.d_theta, elbo });
+        self.is_spent = is_time && observer.is_spent();
+        let is_over = is_last || self.is_spent || is_time && rounds.is_over(ending);
+        if !is_over {
+            return Ok(false);
+        }
+        if let Some([theta, phi]) = rounds.mean() {
+            let bounds = BoundSettings { draws: RANKING_DRAWS, samples: 0, seed: self.settings.seed };
+            // Where the mean is impossible, the last step is not.
+            if let Ok(bounds) = bound::evaluate(self.model, self.q, (&theta, &phi), &bounds) {
+                (self.theta, self.phi) = (theta, phi);
+                rounds.close(size, bounds.elbo.value, [&self.theta, &self.phi]);
+            }
+        }
+        Ok(is_last || self.is_spent || rounds.is_end(ending))
     }
 
     /// θ as it stands.
@@ -284,10 +337,14 @@ impl<'a> Fit<'a> {
             theta: self.theta,
             phi: self.phi,
             history: self.history,
+            rounds: self.rounds.map_or_else(Vec::new, |rounds| rounds.done),
+            is_spent: self.is_spent,
         }
     }
 }
 
+/// Draws that a round's bound is estimated from.
+const RANKING_DRAWS: usize = 1024;
 /// Streams of starts are apart from those of steps.
 const START_STEP: u64 = u64::MAX - 1;
 
@@ -313,6 +370,10 @@ pub struct Fitted {
     pub plans: Vec<Plan>,
     /// Each step's estimate of the bound.
     pub history: Vec<f64>,
+    /// What steps of one size came to, each half the one before; empty where the fit did not end by itself.
+    pub rounds: Vec<Round>,
+    /// Whether the observer's means were spent before it ended by itself.
+    pub is_spent: bool,
 }
 
 impl Fitted {

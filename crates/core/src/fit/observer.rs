@@ -43,6 +43,12 @@ pub trait Observer {
         ControlFlow::Continue(())
     }
 
+    /// Whether what the work may cost is spent: asked now and then, and before work that could be left out. The work then ends with
+    /// what it has, as if it had been meant to.
+    fn is_spent(&mut self) -> bool {
+        false
+    }
+
     /// Where the state of the work is kept, where it is.
     fn journal(&mut self) -> Option<&mut Journal> {
         None

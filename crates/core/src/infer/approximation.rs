@@ -25,6 +25,8 @@ pub enum Method {
     MeanField,
     /// One Gaussian with a full covariance over all parameters.
     FullRank,
+    /// One Gaussian whose covariance is a diagonal and a part of that rank.
+    LowRank(usize),
     /// A mixture of that many Gaussians.
     Mixture(usize),
     /// A spline flow of that many layers.
@@ -38,7 +40,7 @@ pub enum Method {
 /// A method that there is not.
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error(
-    "there is no method `{0}`; use auto, mean-field, full-rank, mixture:K, flow:L, copula:R or hvm, with a whole number above 0 \
+    "there is no method `{0}`; use auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm, with a whole number above 0 \
      after the colon"
 )]
 pub struct MethodError(String);
@@ -49,6 +51,7 @@ impl fmt::Display for Method {
             Self::Auto => f.write_str("auto"),
             Self::MeanField => f.write_str("mean-field"),
             Self::FullRank => f.write_str("full-rank"),
+            Self::LowRank(r) => write!(f, "low-rank:{r}"),
             Self::Mixture(k) => write!(f, "mixture:{k}"),
             Self::Flow(l) => write!(f, "flow:{l}"),
             Self::Copula(r) => write!(f, "copula:{r}"),
@@ -66,6 +69,7 @@ impl FromStr for Method {
             Some(("mean-field", None)) => Ok(Self::MeanField),
             Some(("full-rank", None)) => Ok(Self::FullRank),
             Some(("hvm", None)) => Ok(Self::Hvm),
+            Some(("low-rank", size)) => Ok(Self::LowRank(size.unwrap_or(4))),
             Some(("mixture", size)) => Ok(Self::Mixture(size.unwrap_or(4))),
             Some(("flow", size)) => Ok(Self::Flow(size.unwrap_or(6))),
             Some(("copula", size)) => Ok(Self::Copula(size.unwrap_or(4))),
@@ -162,6 +166,7 @@ impl Method {
         let likelihood = likelihood(latents, false, factors)?;
         let n = likelihood.lambda_len();
         let prior = parts.prior.unwrap_or(match self {
+            Self::LowRank(rank) => PriorPart::LowRank(rank),
             Self::Mixture(components) => PriorPart::Mixture(components),
             Self::Hvm => PriorPart::Mixture(hvm_components(n)),
             Self::Flow(layers) => PriorPart::Spline(layers),

@@ -1,6 +1,8 @@
 //! From a model to draws of its posterior: where to start, which approximation, how to fit it, how far to trust it.
 
 mod approximation;
+mod candidate;
+mod course;
 mod drawn;
 mod moves;
 mod parts;
@@ -14,6 +16,7 @@ mod way;
 mod whitened;
 
 pub use approximation::{Method, MethodError};
+pub use candidate::{Restarts, Rung};
 pub use moves::{Moved, Until, moves};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
 pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};

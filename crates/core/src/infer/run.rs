@@ -1,27 +1,30 @@
 //! The way from a model to draws: a search for the posterior, an approximation fitted in the posterior's own units, draws from it
 //! and their importance weights.
 
-use super::approximation::Method;
+use super::approximation::{Method, covariance};
+use super::candidate::{Candidate, Restarts, Rung, rhat, weigh};
+use super::course::{Course, Length, Timed, Work};
 use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
 use super::moves::{Moved, Until, moves};
 use super::parts::Parts;
 use super::search::{Found, Searched, Starts, WORSE, apart, distance, search};
-use super::settle::{FLAT, among, from_start, settle};
+use super::settle::{Settled, among, settle};
 use super::smooth::{Tail, smooth};
 use super::units::Units;
 use super::verdict::LeftOut;
-use super::way::Way;
+use super::way::has_settled as has_settled_of;
 use super::whitened::Whitened;
 use crate::bound::{BoundSettings, Bounds};
 use crate::error::{Error, Result};
-use crate::fit::{FitSettings, Fitted, Observer, StartSettings, cluster, fit_from};
-use crate::gradient::GradientSettings;
+use crate::fit::{Fitted, Observer, cluster};
 use crate::likelihood::Likelihood;
 use crate::model::{Model, Support};
-use crate::prior::Start;
+use crate::prior::{Covariance, Start};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::stream;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 use std::ops::RangeInclusive;
 
@@ -29,8 +32,22 @@ use std::ops::RangeInclusive;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct InferSettings {
-    /// Which approximation.
+    /// Which approximation. `Auto` tries larger ones for as long as the bound gains.
     pub method: Method,
+    /// The nats of the bound that may be left: what a larger approximation has to gain to be kept, and, for a fifth of it, what more
+    /// steps would have to gain.
+    pub accuracy: f64,
+    /// The seconds after which nothing is begun that could be left out, and fits end as they are; what the draws then cost comes on
+    /// top.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The same as a number of steps of all fits, which ends the same inference at the same step again. With it the clock is not
+    /// looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within: Option<u64>,
+    /// How often the approximation is fitted, from different starts; where nothing is said, twice, or once where that takes long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<usize>,
     /// Parts of it that are chosen one by one.
     pub parts: Parts,
     /// Draws of r that tighten the bound while it is climbed; none for the hierarchical bound.
@@ -39,7 +56,8 @@ pub struct InferSettings {
     pub seed: u64,
     /// How many draws of the posterior.
     pub draws: usize,
-    /// Optimisation steps; what suits the method, where none is given.
+    /// Optimisation steps of a fit; where none is given, it ends by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<u64>,
     /// What is done to the draws of the approximation.
     pub correct: Correct,
@@ -66,6 +84,10 @@ impl Default for InferSettings {
     fn default() -> Self {
         Self {
             method: Method::Auto,
+            accuracy: ACCURACY,
+            budget: None,
+            within: None,
+            restarts: None,
             parts: Parts::default(),
             importance: 0,
             seed: 1,
@@ -103,6 +125,14 @@ pub struct Inferred {
     pub method: Method,
     /// Its parts in words: likelihood, prior, r.
     pub parts: [String; 3],
+    /// The approximations that were tried, where there was a choice.
+    pub rungs: Vec<Rung>,
+    /// How far fits from different starts agree, where there were any.
+    pub restarts: Option<Restarts>,
+    /// Steps of all fits.
+    pub steps: u64,
+    /// Whether the budget ended them.
+    pub is_spent: bool,
     /// Whether the bound had settled at the end of the fit; nothing where there were too few steps to tell.
     pub has_settled: Option<bool>,
     /// The fit.
@@ -160,8 +190,6 @@ const CHAIN_ROUNDS: usize = 30;
 /// How far the parameters of discrete latents are spread at the start, and those of tables.
 const SPREAD: f64 = 0.2;
 const NARROW: f64 = 0.05;
-/// Models that cost more than this get fewer draws a step.
-const HEAVY: usize = 50_000;
 /// Starts that are tried.
 const TRIES: u64 = 2;
 /// Places with less of the posterior than this are not missed; draws within so many standard deviations per latent are there; and
@@ -185,12 +213,20 @@ const MODES_MAX: usize = 8;
 /// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
 const SETTLED: usize = 4;
 const SHORT: u64 = 200;
-/// How many steps a Gaussian's run has otherwise.
-const STEPS: u64 = 400;
+/// The most steps of a Gaussian's run, of a mixture's, of a flow's, and of what is fitted to discrete latents.
+const GAUSSIAN: u64 = 1600;
+const MIXTURE: u64 = 3000;
+const FLOW: u64 = 4000;
+const MIXED: u64 = 2000;
 /// Models with at most so many latents get a mixture where one Gaussian is not enough.
 const SMALL: usize = 32;
-/// Draws that tell whether it is.
-const WEIGHED: usize = 4000;
+/// How often an approximation is fitted, how far from the first start the others are, and by how many nats one may be lower and still
+/// say something.
+const RESTARTS: usize = 2;
+const ELSEWHERE: f64 = 0.5;
+const CLOSE: f64 = 3.0;
+/// The accuracy where nobody says: a gap of half a nat leaves weights that mend what the approximation lacks.
+const ACCURACY: f64 = 0.5;
 /// Draws that are weighed for each one that is kept.
 pub const OVERSAMPLED: usize = 4;
 
@@ -226,99 +262,224 @@ pub fn infer(
     if latents.is_empty() {
         return Err(Error::EmptyModel);
     }
-    let Searched { found, ends } = search(model, starts, settings.seed, observer)?;
+    if !(settings.accuracy > 0.0 && settings.accuracy.is_finite()) {
+        let reason = "it is a number of nats above 0";
+        return Err(Error::BadSetting { field: "accuracy", value: settings.accuracy.to_string(), reason });
+    }
+    let mut observer = Timed::new(observer, settings);
+    let mut work = Work { settings, course: Course::new(settings), observer: &mut observer };
+    let Searched { found, ends } = search(model, starts, settings.seed, work.observer)?;
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &found[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
         let units = settings.units(&best.units);
-        return mixed(&Whitened::new(model, own, units), &ends, settings, observer);
+        return mixed(Whitened::new(model, own, units), &ends, &mut work);
     }
+    continuous(model, &found, &mut work)
+}
+
+/// Without discrete latents: one Gaussian first, and what is larger where that is wanted or lacks something.
+fn continuous(model: &dyn Model, found: &[Found], work: &mut Work) -> Result<Inferred> {
+    let (settings, latents) = (work.settings, model.latents());
     let gaussian = Method::FullRank.variational(latents)?;
     // A place that looks best by its curvature may be the worse one once a Gaussian has settled there.
     let mut settled = Vec::new();
-    if model.work() <= HEAVY && found.len() > 1 {
+    if !work.is_heavy(model) && found.len() > 1 {
         for one in found.iter().take(SETTLED) {
-            settled.push(settle(model, &gaussian, one, settings, SHORT, observer)?);
+            settled.push(settle(model, &gaussian, one, Length::Fixed(SHORT), work)?);
         }
     }
     settled.sort_by(|a, b| b.place.elbo.total_cmp(&a.place.elbo));
     let from = settled.first().map_or(&found[0], |one| &one.place);
-    let best = settle(model, &gaussian, from, settings, STEPS, observer)?;
+    let Settled { near, fitted, place, has_settled } =
+        settle(model, &gaussian, from, Length::ByItself { most: GAUSSIAN, is_patient: false }, work)?;
     let all: Vec<usize> = (0..latents.len()).collect();
     let settled = settled.into_iter().skip(1).map(|one| one.place);
-    let mut places = apart(std::iter::once(best.place.clone()).chain(settled), &all);
-    let mut method = match settings.method {
-        // More components than modes: what one Gaussian gets wrong about a mode, two get less wrong.
-        Method::Auto if places.len() > 1 => Method::Mixture((2 * places.len()).clamp(4, MODES_MAX)),
-        Method::Auto | Method::Hvm => Method::FullRank,
-        other => other,
-    };
-    let is_small = latents.len() <= SMALL && model.work() <= HEAVY;
+    let mut places = apart(std::iter::once(place.clone()).chain(settled), &all);
+    let mut best = Candidate { near, q: gaussian, fitted, has_settled, method: Method::FullRank };
+    let is_gaussian = matches!(settings.method, Method::Auto | Method::Hvm | Method::FullRank);
     let is_free = settings.parts.prior.is_none();
-    if is_free && settings.method == Method::Auto && method == Method::FullRank && is_small && !best.fitted.stopped {
-        let mut log_weights = draw(&best.near, &gaussian, &best.fitted, WEIGHED, settings.seed)?.1;
-        let tail = smooth(&mut log_weights);
-        if tail.khat > tail.limit {
-            // One Gaussian is not enough. Whatever the search found may be a part of what it lacks.
-            places.extend(found.iter().filter(|one| one.elbo > best.place.elbo - WORSE).cloned());
-            places.truncate(MODES_MAX);
-            method = Method::Mixture(MODES_MAX);
+    let mut rungs = Vec::new();
+    if settings.method == Method::Auto && is_free {
+        let rising = ladder(latents.len(), places.len(), work.is_heavy(model));
+        let modes_len = places.len();
+        // Whatever the search found may be a part of what one Gaussian lacks.
+        places.extend(found.iter().filter(|one| modes_len == 1 && one.elbo > place.elbo - WORSE).cloned());
+        places.truncate(MODES_MAX);
+        let fit = |best: &Candidate, q: &Variational, work: &mut Work| {
+            let (start, length) = start(q, &places, settings.seed);
+            work.fit(&best.near, q, &start, settings.seed, length)
+        };
+        (best, rungs) = grow(best, &rising, modes_len > 1, fit, work)?;
+    } else if !(is_gaussian && is_free || best.fitted.stopped) {
+        let method = if is_gaussian { Method::FullRank } else { settings.method };
+        let q = method.variational_with(latents, &settings.parts)?;
+        let near = Whitened::new(model, place.z.clone(), settings.units(&place.units));
+        let (start, length) = start(&q, &places, settings.seed);
+        let fitted = work.fit(&near, &q, &start, settings.seed, length)?;
+        let has_settled = has_settled_of(&fitted);
+        best = Candidate { near, q, fitted, has_settled, method };
+    }
+    let again = |best: &Candidate, seed: u64, work: &mut Work| {
+        let (mut start, length) = start(&best.q, &places, seed);
+        let mut rng = stream(seed, DRAW_STEP, u64::MAX - 3, 0);
+        for location in start.locations.iter_mut().flatten() {
+            let away: f64 = StandardNormal.sample(&mut rng);
+            *location += ELSEWHERE * away;
+        }
+        work.fit(&best.near, &best.q, &start, seed, length)
+    };
+    let restarts = restart(&mut best, again, work)?;
+    let known: Vec<Found> = places.iter().chain(found).cloned().collect();
+    Ok(finish(best, rungs, restarts, work)?.beside(&known))
+}
+
+/// Where the components of an approximation start, and how long its fit is.
+fn start(q: &Variational, places: &[Found], seed: u64) -> (Start, Length) {
+    let length = |most| Length::ByItself { most, is_patient: true };
+    match q.prior().components_len() {
+        2.. => (among(places, q.prior().components_len(), seed), length(MIXTURE)),
+        _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), length(FLOW)),
+    }
+}
+
+/// The approximations above one Gaussian that are worth a try, each larger than those before it.
+fn ladder(latents_len: usize, modes_len: usize, is_heavy: bool) -> Vec<Method> {
+    let mut rising = Vec::new();
+    if modes_len > 1 {
+        // More components than modes: what one Gaussian gets wrong about a mode, two get less wrong.
+        rising.push(Method::Mixture((2 * modes_len).clamp(4, MODES_MAX)));
+    }
+    match latents_len {
+        _ if is_heavy => {}
+        0..=SMALL => {
+            rising.extend([Method::Mixture(MODES_MAX), Method::Copula(4)]);
+            rising.dedup();
+        }
+        _ if covariance(latents_len) == Covariance::Full => rising.push(Method::Copula(4)),
+        _ => rising.push(Method::LowRank(8)),
+    }
+    rising
+}
+
+/// Tries larger approximations for as long as the bound has more to gain than the accuracy that was asked for, and keeps the best.
+/// With `modes` the first is one that nothing but a look at all of them can judge.
+fn grow<'a>(
+    mut best: Candidate<'a>,
+    rising: &[Method],
+    modes: bool,
+    fit: impl Fn(&Candidate, &Variational, &mut Work) -> Result<Fitted>,
+    work: &mut Work,
+) -> Result<(Candidate<'a>, Vec<Rung>)> {
+    let (seed, accuracy) = (work.settings.seed, work.settings.accuracy);
+    let mut weighed = best.weighed(seed)?;
+    let mut rungs = vec![best.rung(&weighed)];
+    for (rank, method) in rising.iter().enumerate() {
+        let is_needed = weighed.headroom() > accuracy || modes && rank == 0;
+        if !is_needed || best.fitted.stopped || work.is_over() {
+            break;
+        }
+        let q = method.variational_with(best.near.latents(), &work.settings.parts)?;
+        let fitted = match fit(&best, &q, work) {
+            Ok(fitted) => fitted,
+            // What cannot be fitted is no better.
+            Err(Error::NotFinite { .. } | Error::GradientNotFinite { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        if fitted.stopped {
+            best.fitted.stopped = true;
+            break;
+        }
+        let next = weigh(&best.near, &q, &fitted, seed)?;
+        rungs.push(Rung { method: *method, elbo: next.elbo, khat: next.tail.khat, steps: fitted.steps });
+        let is_nearer = !weighed.tail.is_good() && next.tail.khat < weighed.tail.khat && next.elbo > weighed.elbo;
+        let is_enough = next.headroom() <= accuracy && next.elbo > weighed.elbo;
+        if next.elbo > weighed.elbo + accuracy || is_nearer || is_enough {
+            let has_settled = has_settled_of(&fitted);
+            best = Candidate { near: best.near, q, fitted, has_settled, method: *method };
+            weighed = next;
         }
     }
-    if best.fitted.stopped {
-        method = Method::FullRank;
+    Ok((best, rungs))
+}
+
+/// Fits the same approximation again from other starts. The best is kept.
+fn restart(
+    best: &mut Candidate,
+    again: impl Fn(&Candidate, u64, &mut Work) -> Result<Fitted>,
+    work: &mut Work,
+) -> Result<Option<Restarts>> {
+    let (seed, accuracy) = (work.settings.seed, work.settings.accuracy);
+    let usual = if work.is_heavy(&best.near) { 1 } else { RESTARTS };
+    let wanted = work.settings.restarts.unwrap_or(usual);
+    if wanted < 2 || best.fitted.stopped {
+        return Ok(None);
     }
-    let known: Vec<Found> = places.iter().chain(&found).cloned().collect();
-    if method == Method::FullRank && is_free {
-        let inferred = finish(&best.near, &gaussian, (best.fitted, best.has_settled), method, settings, observer)?;
-        return Ok(inferred.beside(&known));
+    let mut weighed = vec![best.weighed(seed)?];
+    for number in 1..wanted {
+        if work.is_over() {
+            break;
+        }
+        let fitted = match again(best, stream(seed, DRAW_STEP, u64::MAX - 2, number as u64).random(), work) {
+            Ok(fitted) => fitted,
+            Err(Error::NotFinite { .. } | Error::GradientNotFinite { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        if fitted.stopped {
+            best.fitted.stopped = true;
+            break;
+        }
+        let next = weigh(&best.near, &best.q, &fitted, seed)?;
+        if next.elbo > weighed[0].elbo + accuracy {
+            best.has_settled = has_settled_of(&fitted);
+            best.fitted = fitted;
+            weighed.insert(0, next);
+        } else {
+            weighed.push(next);
+        }
     }
-    let q = method.variational_with(latents, &settings.parts)?;
-    let near = Whitened::new(model, best.place.z.clone(), settings.units(&best.place.units));
-    let (start, steps) = match q.prior().components_len() {
-        2.. => (among(&places, q.prior().components_len(), settings.seed), 2000),
-        _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), 3000),
-    };
-    let fitted = from_start(&near, &q, &start, settings, steps, observer)?;
-    let has_settled = Way { elbo: &fitted.history, flat: FLAT }.has_settled();
-    Ok(finish(&near, &q, (fitted, has_settled), method, settings, observer)?.beside(&known))
+    if weighed.len() < 2 {
+        return Ok(None);
+    }
+    let elbo: Vec<f64> = weighed.iter().map(|one| one.elbo).collect();
+    // One that ended much lower says nothing of the posterior.
+    let close: Vec<Batch> = weighed.into_iter().filter(|one| one.elbo > elbo[0] - CLOSE).map(|one| one.u).collect();
+    let (rhat, latent) = rhat(&close);
+    Ok(Some(Restarts { elbo, rhat, latent: best.near.latents().name(latent) }))
 }
 
 /// With discrete latents left: chains from where the search ended say where the components of the prior are to start.
-fn mixed(
-    near: &Whitened<dyn Model + '_>,
-    ends: &Batch,
-    settings: &InferSettings,
-    observer: &mut dyn Observer,
-) -> Result<Inferred> {
+fn mixed(near: Whitened<dyn Model + '_>, ends: &Batch, work: &mut Work) -> Result<Inferred> {
+    let settings = work.settings;
     let method = match settings.method {
         Method::Auto => Method::Hvm,
         other => other,
     };
     let q = method.variational_with(near.latents(), &settings.parts)?;
     let mut chains = repeated(&near.whiten(ends), CHAINS);
-    moves(near, &mut chains, &Until::rounds(CHAIN_ROUNDS), (settings.seed, 1), observer)?;
-    let starts: Vec<Start> = (0..TRIES)
-        .map(|t| {
-            let mut rng = stream(settings.seed, DRAW_STEP, u64::MAX - 1, t);
-            let mut start = cluster(&chains, &q, SPREAD, &mut rng);
-            share_tables(&mut start, &chains, q.likelihood());
-            start
-        })
-        .collect();
-    let draws = if near.work() > HEAVY { 8 } else { 16 };
-    let fit_settings = FitSettings {
-        seed: settings.seed,
-        steps: settings.steps.unwrap_or(1500),
-        step_size: settings.step_size.unwrap_or(FitSettings::default().step_size),
-        flat: FLAT,
-        gradient: GradientSettings { draws, importance: settings.importance, ..GradientSettings::default() },
-        start: StartSettings { tries: starts.len(), steps: 200, ..StartSettings::default() },
-        ..FitSettings::default()
+    moves(&near, &mut chains, &Until::rounds(CHAIN_ROUNDS), (settings.seed, 1), work.observer)?;
+    let fit = |near: &Whitened<dyn Model + '_>, q: &Variational, seed: u64, work: &mut Work| {
+        let starts: Vec<Start> = (0..TRIES)
+            .map(|t| {
+                let mut rng = stream(seed, DRAW_STEP, u64::MAX - 1, t);
+                let mut start = cluster(&chains, q, SPREAD, &mut rng);
+                share_tables(&mut start, &chains, q.likelihood());
+                start
+            })
+            .collect();
+        work.fit_mixed(near, q, &starts, seed, Length::ByItself { most: MIXED, is_patient: true })
     };
-    let fitted = fit_from(near, &q, &fit_settings, &starts, observer)?;
-    let has_settled = Way { elbo: &fitted.history, flat: FLAT }.has_settled();
-    finish(near, &q, (fitted, has_settled), method, settings, observer)
+    let fitted = fit(&near, &q, settings.seed, work)?;
+    let has_settled = has_settled_of(&fitted);
+    let components_len = q.prior().components_len();
+    let mut best = Candidate { near, q, fitted, has_settled, method };
+    let mut rungs = Vec::new();
+    if settings.method == Method::Auto && settings.parts.prior.is_none() {
+        let rising = if work.is_heavy(&best.near) { vec![] } else { vec![Method::Mixture(2 * components_len)] };
+        (best, rungs) = grow(best, &rising, false, |best, q, work| fit(&best.near, q, settings.seed, work), work)?;
+    }
+    let restarts = restart(&mut best, |best, seed, work| fit(&best.near, &best.q, seed, work), work)?;
+    finish(best, rungs, restarts, work)
 }
 
 /// Latents with a table of their own start with the chains' frequencies, in every component: a chain that happens to be at one
@@ -345,14 +506,10 @@ fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) 
     }
 }
 
-fn finish(
-    near: &Whitened<dyn Model + '_>,
-    q: &Variational,
-    (fitted, has_settled): (Fitted, Option<bool>),
-    method: Method,
-    settings: &InferSettings,
-    observer: &mut dyn Observer,
-) -> Result<Inferred> {
+fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &mut Work) -> Result<Inferred> {
+    let settings = work.settings;
+    let Candidate { near, q, fitted, has_settled, method } = best;
+    let (near, q) = (&near, &q);
     let bounds = fitted.bounds(near, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
     // The shares of far-apart modes come from the weights alone, so that there are more draws to weigh than to keep.
     let (drawn, mut log_weights) = draw(near, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
@@ -363,7 +520,8 @@ fn finish(
     };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        moved = Some(moves(near, &mut u, &until(near, settings, &tail), (settings.seed, 0), observer)?);
+        let until = until(near, settings, &tail, work.course.is_spent);
+        moved = Some(moves(near, &mut u, &until, (settings.seed, 0), work.observer)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     near.restore(&u, &mut z);
@@ -378,11 +536,29 @@ fn finish(
     let (location, units) = near.place();
     let (location, units, correct) = (location.to_vec(), units.clone(), settings.correct);
     let left_out = None;
-    Ok(Inferred { z, moved, tail, bounds, method, parts, has_settled, fitted, correct, left_out, location, units })
+    let Course { used: steps, is_spent, .. } = work.course;
+    Ok(Inferred {
+        z,
+        moved,
+        tail,
+        bounds,
+        method,
+        parts,
+        rungs,
+        restarts,
+        steps,
+        is_spent,
+        has_settled,
+        fitted,
+        correct,
+        left_out,
+        location,
+        units,
+    })
 }
 
 /// How long draws are moved: until they have forgotten enough of where they were, and at most as often as the model's size allows.
-fn until(model: &dyn Model, settings: &InferSettings, tail: &Tail) -> Until {
+fn until(model: &dyn Model, settings: &InferSettings, tail: &Tail, is_spent: bool) -> Until {
     if let Some(rounds) = settings.rounds {
         return Until::rounds(rounds);
     }
@@ -391,6 +567,7 @@ fn until(model: &dyn Model, settings: &InferSettings, tail: &Tail) -> Until {
     let rounds = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
     let rounds = rounds.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
     // Weights that are worth W draws leave errors of 1/√W standard deviations, of which the moves leave what is remembered.
-    let memory = if tail.khat <= tail.limit { (ERROR * tail.ess.sqrt()).min(MEMORY) } else { FORGOTTEN };
+    let rounds = if is_spent { [rounds[0]; 2] } else { rounds };
+    let memory = if tail.is_good() { (ERROR * tail.ess.sqrt()).min(MEMORY) } else { FORGOTTEN };
     Until { rounds, memory }
 }

@@ -1,14 +1,13 @@
 //! One Gaussian, fitted until it no longer moves; and where the components of a mixture start.
 
+use super::course::{Length, Work};
 use super::drawn::DRAW_STEP;
-use super::run::InferSettings;
 use super::search::Found;
 use super::units::Units;
-use super::way::Way;
+use super::way::{has_settled, reached};
 use super::whitened::Whitened;
 use crate::error::Result;
-use crate::fit::{Fit, FitSettings, Fitted, Observer, StartSettings};
-use crate::gradient::GradientSettings;
+use crate::fit::Fitted;
 use crate::model::Model;
 use crate::prior::Start;
 use crate::variational::Variational;
@@ -40,23 +39,21 @@ pub(super) fn settle<'a>(
     model: &'a dyn Model,
     gaussian: &Variational,
     from: &Found,
-    settings: &InferSettings,
-    steps: u64,
-    observer: &mut dyn Observer,
+    length: Length,
+    work: &mut Work,
 ) -> Result<Settled<'a>> {
     let origin = Start::at(vec![0.0; from.z.len()], 1.0);
     let mut near = Whitened::new(model, from.z.clone(), from.units.clone());
-    let (mut run, mut reached, mut idle) = (1, f64::NEG_INFINITY, 0);
+    let (mut run, mut highest, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
-        let fitted = from_start(&near, gaussian, &origin, settings, steps, observer)?;
-        let way = Way { elbo: &fitted.history, flat: FLAT };
+        let fitted = work.fit(&near, gaussian, &origin, work.settings.seed, length)?;
         let (z, units) = near.compose(gaussian, &fitted.theta);
         // A run got somewhere only if it ended higher than those before it.
-        let last = way.last();
-        idle = if last > reached + HIGHER { 0 } else { idle + 1 };
-        reached = reached.max(last);
-        let has_settled = if idle == PATIENCE { Some(true) } else { way.has_settled() };
-        if fitted.stopped || run == RUNS || has_settled != Some(false) {
+        let last = reached(&fitted);
+        idle = if last > highest + HIGHER { 0 } else { idle + 1 };
+        highest = highest.max(last);
+        let has_settled = if idle == PATIENCE { Some(true) } else { has_settled(&fitted) };
+        if fitted.stopped || work.course.is_spent || run == RUNS || has_settled != Some(false) {
             let place = Found { z, units, elbo: last };
             return Ok(Settled { near, fitted, place, has_settled });
         }
@@ -105,28 +102,4 @@ pub(super) fn among(found: &[Found], components_len: usize, seed: u64) -> Start 
         start.covariances.push(Some((0..n * n).map(|e| entry(e / n, e % n)).collect()));
     }
     start
-}
-
-/// Fits an approximation from a start.
-pub(super) fn from_start(
-    model: &dyn Model,
-    q: &Variational,
-    start: &Start,
-    settings: &InferSettings,
-    steps: u64,
-    observer: &mut dyn Observer,
-) -> Result<Fitted> {
-    let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
-    let settings = FitSettings {
-        seed: settings.seed,
-        steps: settings.steps.unwrap_or(steps),
-        step_size: settings.step_size.unwrap_or(0.03),
-        flat: FLAT,
-        gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
-        start: StartSettings::single(),
-        ..FitSettings::default()
-    };
-    let mut fit = Fit::init(model, q, &settings, start)?;
-    let stopped = fit.run(observer)?.is_break();
-    Ok(fit.finish(stopped))
 }

@@ -14,6 +14,13 @@ pub struct Tail {
     pub ess: f64,
 }
 
+impl Tail {
+    /// Whether the weights can be trusted.
+    pub fn is_good(&self) -> bool {
+        self.khat <= self.limit
+    }
+}
+
 /// Fewer weights than this in the tail tell nothing about its shape.
 const TAIL_MIN: usize = 5;
 

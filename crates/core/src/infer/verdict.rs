@@ -41,6 +41,8 @@ const NO_MEAN: f64 = 1.0;
 const WORTH_MIN: f64 = 400.0;
 /// Draws that are not corrected are nearly those of the posterior where their weights leave this share of them.
 const EVEN_MIN: f64 = 0.8;
+/// Above this the means that different fits give a latent are apart.
+const RHAT_MAX: f64 = 1.1;
 /// A share of impossible draws that says that the approximation lies elsewhere.
 const DROPPED_MAX: f64 = 0.05;
 
@@ -65,10 +67,21 @@ impl Inferred {
                 let reason = "the draws are of the approximation as it stood then";
                 (Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}"))
             }
+            Some(false) if self.is_spent => {
+                let reason = "the bound was still rising when the budget was spent; give it more seconds (--budget)";
+                (Verdict::Distrust, reason.to_owned())
+            }
             Some(false) => {
                 let more = steps.saturating_mul(2);
                 let reason = format!("the bound was still rising; give it more steps (--steps {more})");
                 (Verdict::Distrust, reason)
+            }
+            None if self.is_spent => {
+                let reason = format!(
+                    "the budget was spent after {step} steps, too few to tell whether the bound had settled; give it more seconds \
+                     (--budget)"
+                );
+                (Verdict::MeansOnly, reason)
             }
             None => {
                 let reason =
@@ -95,6 +108,16 @@ impl Inferred {
                      left out. Try --method auto or mixture:8",
                     100.0 * left.share,
                     100.0 * left.drawn
+                ),
+            );
+        }
+        if let Some(restarts) = self.restarts.as_ref().filter(|restarts| restarts.rhat > RHAT_MAX) {
+            doubt(
+                Verdict::MeansOnly,
+                format!(
+                    "fits from different starts disagree: R̂ = {:.2} for {}, though their bounds are alike. Try --method mixture:8, or \
+                     more --restarts",
+                    restarts.rhat, restarts.latent
                 ),
             );
         }

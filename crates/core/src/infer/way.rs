@@ -3,8 +3,8 @@
 //! Steps that shrink make a bound rise by themselves, since a θ that trembles less is a better one. So the rise is looked for
 //! while they are of one size: from the second quarter of that part to its last.
 
-/// A bound that rises by more nats than this, standard errors aside, had not settled.
-const RISE_MAX: f64 = 0.5;
+use crate::fit::{Fitted, RISE_MAX};
+
 /// Fewer steps than this in a quarter tell nothing.
 const PART_MIN: usize = 20;
 
@@ -14,7 +14,12 @@ pub(super) struct Way<'a> {
     pub(super) flat: f64,
 }
 
-impl Way<'_> {
+impl<'a> Way<'a> {
+    /// Of a fit.
+    pub(super) fn of(fitted: &'a Fitted) -> Self {
+        Self { elbo: &fitted.history, flat: super::settle::FLAT }
+    }
+
     /// The mean bound over the last fifth of the way.
     pub(super) fn last(&self) -> f64 {
         moments(&self.elbo[self.elbo.len() - self.elbo.len().div_ceil(5)..]).0
@@ -28,15 +33,28 @@ impl Way<'_> {
             return None;
         }
         let (before, now) = (moments(&self.elbo[part..2 * part]), moments(&self.elbo[end - part..end]));
-        Some(now.0 - before.0 <= RISE_MAX + 3.0 * (now.1 + before.1).sqrt())
+        Some(now.0 - before.0 <= RISE_MAX + 3.0 * ((now.1 + before.1) / part as f64).sqrt())
     }
 }
 
-/// The mean, and the variance of the mean.
-fn moments(values: &[f64]) -> (f64, f64) {
+/// The mean and the variance.
+pub(super) fn moments(values: &[f64]) -> (f64, f64) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
-    (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0) / n)
+    (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0))
+}
+
+/// Whether a fit's bound had settled, by its rounds where it ended by itself; nothing where there were too few steps to tell.
+pub(super) fn has_settled(fitted: &Fitted) -> Option<bool> {
+    match fitted.rounds.last() {
+        Some(round) => Some(round.is_settled),
+        None => Way::of(fitted).has_settled(),
+    }
+}
+
+/// The bound that a fit reached.
+pub(super) fn reached(fitted: &Fitted) -> f64 {
+    fitted.rounds.last().map_or_else(|| Way::of(fitted).last(), |round| round.elbo)
 }
 
 #[cfg(test)]
