@@ -10,6 +10,7 @@ mod fit;
 mod memory;
 mod names;
 mod output;
+mod paint;
 mod parts;
 mod predict;
 mod progress;
@@ -46,7 +47,7 @@ Examples:
   hyperprior check model.bug --data data.json --calibrate 200   whether its intervals hold what they promise
   hyperprior topics bible                      topics of the King James Bible, or of a text of yours
   hyperprior topics infer run letters.txt      those topics in documents that came later
-  hyperprior demo                              a minute's tour, with pictures
+  hyperprior demo                              a tour of two minutes, with pictures
   hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
   hyperprior reproduce ising --json            coupled spins, as JSON on standard output
   hyperprior reproduce tables --corpus bible   the paper's tables of text, on yours
@@ -66,12 +67,16 @@ enum Command {
     Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
     Rerun(command::rerun::Rerun),
-    /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
+    /// Take a tour: a posterior of discrete variables, a model in BUGS, the topics of a text
     Demo(command::demo::Demo),
     /// Run a study of the paper: against exact answers, or its tables of text
     Reproduce(Box<command::reproduce::Reproduce>),
     /// Fit every method that applies to a target, and hold them beside each other
     Compare(command::compare::Compare),
+    /// Print what a shell needs to complete the command's words
+    Completions(command::shell::Completions),
+    /// Print the manual page
+    Man(command::shell::Man),
 }
 
 fn main() -> ExitCode {
@@ -114,5 +119,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),
+        Command::Completions(completions) => completions.run::<Cli>(),
+        Command::Man(man) => man.run::<Cli>(),
     }
 }

@@ -4,8 +4,8 @@ use crate::error::STOPPED;
 use hyperprior::fit::{Observer, Phase, Progress};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Raised by Ctrl-C or SIGTERM; fits stop after their step. A second signal ends the process at once.
 #[derive(Clone, Debug, Default)]
@@ -26,11 +26,17 @@ impl StopFlag {
         flag
     }
 
-    /// The same, but a signal that comes before [`keep`](Self::keep) ends the process at once: there is nothing to lose.
+    /// The same, but a signal that comes before [`keep`](Self::keep) ends the process at once: there is nothing to lose. Signals are
+    /// the process's, and so is their flag: all that asks for one has the same.
     pub fn on_signals_once_kept() -> Self {
+        static OF_PROCESS: OnceLock<StopFlag> = OnceLock::new();
+        OF_PROCESS.get_or_init(Self::listening).clone()
+    }
+
+    fn listening() -> Self {
         let flag = Self::default();
         let signals = flag.0.clone();
-        // Where a handler is there already the process keeps its default: it ends at once.
+        // Where it cannot be set the process keeps its default: it ends at once.
         let _ = ctrlc::set_handler(move || {
             let is_kept = signals.is_kept.load(Ordering::SeqCst);
             if signals.is_raised.swap(true, Ordering::SeqCst) || !is_kept {

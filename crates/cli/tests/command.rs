@@ -28,6 +28,34 @@ fn help_shows_examples_and_exits_with_zero() {
     assert!(text(&hyperprior(&["--version"]).stdout).starts_with("hyperprior "));
 }
 
+/// The names under `Commands:` of a help text.
+fn subcommands(help: &str) -> Vec<String> {
+    let own = help.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
+    let name = |line: &str| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')).map(str::to_owned);
+    let names = own.filter_map(name).filter_map(|rest| rest.split_whitespace().next().map(str::to_owned));
+    names.filter(|name| name != "help").collect()
+}
+
+#[test]
+fn every_command_has_examples_a_manual_page_and_completions() {
+    let commands = subcommands(&text(&hyperprior(&["--help"]).stdout));
+    assert!(commands.len() > 8, "{commands:?}");
+    let pages = folder("manual");
+    assert!(hyperprior(&["man", "--out", &pages.display().to_string()]).status.success());
+    for name in &commands {
+        let help = text(&hyperprior(&[name, "--help"]).stdout);
+        assert!(help.contains("Examples:"), "{name}");
+        let page = std::fs::read_to_string(pages.join(format!("hyperprior-{name}.1"))).expect("a page");
+        assert!(page.contains(".TH") && page.contains("Examples:"), "{name}");
+    }
+    assert!(text(&hyperprior(&["man"]).stdout).contains(".TH hyperprior 1"));
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = text(&hyperprior(&["completions", shell]).stdout);
+        assert!(commands.iter().all(|name| script.contains(name.as_str())), "{shell}");
+    }
+    assert_eq!(hyperprior(&["completions", "csh"]).status.code(), Some(64));
+}
+
 #[test]
 fn mistakes_on_the_command_line_are_usage_errors() {
     let cases: [(&[&str], &str); 6] = [

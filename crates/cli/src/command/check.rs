@@ -116,7 +116,7 @@ impl Check {
             writeln!(out)?;
         } else {
             let (rows, runs) = model.tape_len();
-            write!(out, "{}", checked.text())?;
+            write!(out, "{}", crate::paint::for_stdout(&checked.text()))?;
             writeln!(out, "{} latents on the line; the tape has {rows} rows in {runs} runs", model.latents().len())?;
         }
         Ok(out.flush()?)

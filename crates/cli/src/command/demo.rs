@@ -1,44 +1,67 @@
-//! `hyperprior demo`: one correlated posterior, mean-field beside a hierarchical model, in under a minute.
+//! `hyperprior demo`: a tour in under two minutes.
 
+use super::input::{Input, Reading};
 use super::reproduce::print_target;
 use crate::error::CliError;
+use crate::fit;
+use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use crate::study::{self, Target, pictures};
+use crate::topics;
 use clap::Args;
+use hyperprior::infer::InferSettings;
 use hyperprior::targets::CountTarget;
+use hyperprior_def::{Family, Layer, Settings};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them.
+/// Fit a posterior of discrete variables, a model in BUGS and the topics of a text, and show them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hyperprior demo
-  hyperprior demo --out pictures --seed 2")]
+  hyperprior demo --out tour --seed 2")]
 pub struct Demo {
     /// The random seed
-    #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
-    /// Where the pictures go
-    #[arg(long, default_value = "hyperprior-pictures", value_name = "DIR")]
+    /// Where the pictures and the runs go
+    #[arg(long, default_value = "hyperprior-demo", value_name = "DIR")]
     out: PathBuf,
     /// No progress bar
     #[arg(long)]
     quiet: bool,
 }
 
+/// The example with a change point, as it stands in the repository.
+const MODEL: &str = include_str!("../../../../examples/coal/model.bug");
+const DATA: &str = include_str!("../../../../examples/coal/data.json");
+
 impl Demo {
     /// Runs it.
     pub fn run(self) -> Result<(), CliError> {
+        let written = self.spins_and_counts()?;
+        self.change_point()?;
+        self.topics()?;
+        say(&format!(
+            "\n{}\nThe runs are in {} and {}.",
+            pictures::announce(&written),
+            self.folder("coal").display(),
+            self.folder("topics").display()
+        ))
+    }
+
+    fn folder(&self, name: &str) -> PathBuf {
+        self.out.join(name)
+    }
+
+    fn spins_and_counts(&self) -> Result<Vec<PathBuf>, CliError> {
         let stop = StopFlag::on_signals();
-        let mut out = std::io::stdout().lock();
-        writeln!(
-            out,
-            "Two hidden counts whose posterior has four modes, and eight spins on a ring that like to agree with their neighbours.\n\
-             Mean-field must treat them as independent; the hierarchical model puts a prior on mean-field's parameters and keeps\n\
-             their dependence. Both are held against the exact answer.\n"
+        say(
+            "1. Two hidden counts whose posterior has four modes, and eight spins on a ring that like to agree with their neighbours.\n   \
+             Mean-field must treat them as independent; the hierarchical model puts a prior on mean-field's parameters and keeps\n   \
+             their dependence. Both are held against the exact answer.\n",
         )?;
-        drop(out);
         let mut written = Vec::new();
         for target in [Target::Counts(CountTarget::Figure), Target::Ring(0.5)] {
             let mut rows = Vec::new();
@@ -50,13 +73,55 @@ impl Demo {
             let (posterior, outcomes) = result?;
             written.extend(pictures::draw(target, &posterior, &outcomes, &self.out)?);
         }
-        let mut out = std::io::stdout().lock();
-        writeln!(
-            out,
+        say(
             "KL is the distance to the true posterior in nats (0 is perfect). The ELBO is bracketed from both sides, so the gap\n\
-             that the bound leaves is known without enumeration too.\n\n{}",
-            pictures::announce(&written)
+             that the bound leaves is known without enumeration too.\n",
         )?;
-        Ok(())
+        Ok(written)
     }
+
+    fn change_point(&self) -> Result<(), CliError> {
+        say(
+            "2. The year in which coal mining became safer, and the rates of disasters before and after: a model in BUGS.\n",
+        )?;
+        let folder = self.folder("coal");
+        let run = RunDirectory::create(&folder)?;
+        let input = Input {
+            model: run.text("model.bug", MODEL)?,
+            data: vec![run.text("data.json", DATA)?],
+            init: None,
+            dialect: Reading::default(),
+            eliminate: "auto".to_owned(),
+        };
+        let config = fit::Config {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: input.fingerprint()?,
+            monitor: String::new(),
+            save_every: 20.0,
+            check_predictive: true,
+            loo: false,
+            linear_response: false,
+            input,
+            infer: InferSettings { seed: self.seed, ..InferSettings::default() },
+        };
+        fit::Job { config, out: Some(folder), json: false, quiet: self.quiet, strict: false }.run(false)
+    }
+
+    fn topics(&self) -> Result<(), CliError> {
+        say("\n3. The topics of the King James Bible in two layers, by chapter.\n")?;
+        let layers = [20, 6].map(|width| Layer { family: Family::default(), width }).to_vec();
+        let config = topics::Config {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            corpus: "bible".into(),
+            heldout: 0.1,
+            words: 8,
+            read: None,
+            train: Settings { layers, seed: self.seed, ..Settings::default() },
+        };
+        topics::Job::of(config, Some(self.folder("topics")), false, self.quiet).run_again(false)
+    }
+}
+
+fn say(text: &str) -> Result<(), CliError> {
+    Ok(writeln!(std::io::stdout().lock(), "{text}")?)
 }

@@ -11,5 +11,6 @@ pub mod predict;
 pub mod reproduce;
 pub mod rerun;
 pub mod resume;
+pub mod shell;
 pub mod tables;
 pub mod topics;

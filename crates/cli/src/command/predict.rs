@@ -153,7 +153,7 @@ impl Predict {
             serde_json::to_writer_pretty(&mut out, &predicted.summary(&summaries))?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", predicted.text(&summaries)?)?;
+            write!(out, "{}", crate::paint::for_stdout(&predicted.text(&summaries)?))?;
             if let Some(run) = run {
                 writeln!(out, "\nThe draws and the summary are in {}", run.path().display())?;
             }

@@ -4,6 +4,7 @@ use super::kept::{Head, load, save};
 use super::{Config, Foretold, Response, Told, Watch, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
+use crate::paint;
 use crate::progress::StopFlag;
 use hyperprior::Model;
 use hyperprior::infer::{InferSettings, OVERSAMPLED, Verdict};
@@ -143,8 +144,8 @@ impl Job {
             serde_json::to_writer_pretty(&mut out, &told.summary())?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", report(told, !self.config.monitor.is_empty())?)?;
-            write!(out, "{}", told.foretold.text())?;
+            let text = report(told, !self.config.monitor.is_empty())? + &told.foretold.text();
+            write!(out, "{}", paint::for_stdout(&text))?;
             if let Some(run) = run {
                 writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
             }

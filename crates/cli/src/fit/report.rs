@@ -4,7 +4,7 @@ use super::response::Response;
 use super::told::Told;
 use crate::error::CliError;
 use crate::names;
-use crate::render::{self, two_figures};
+use crate::render::{self, sparkline, two_figures};
 use hyperprior::bound::Estimate;
 use hyperprior::infer::{Correct, Doubt, Inferred, Method, Restarts, Verdict};
 use hyperprior::model::graph::{Quantity, Role};
@@ -12,6 +12,10 @@ use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
 use hyperprior_bugs::fit::Source;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+
+/// Characters that the course of the bound takes, and the fewest steps that make one.
+const TRACE: usize = 40;
+const TRACE_MIN: usize = 100;
 
 /// The whole report. `chosen` says that what is shown was asked for by name.
 pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
@@ -184,6 +188,9 @@ fn course(inferred: &Inferred) -> Lines {
         share => format!("; {:.1} % of the draws were impossible", 100.0 * share),
     };
     lines.push(("fit", steps + &dropped));
+    if fitted.history.len() >= TRACE_MIN {
+        lines.push(("trace", format!("{} of the bound", sparkline(&fitted.history, TRACE, 1.0))));
+    }
     if let Some(Restarts { elbo, rhat, latent }) = &inferred.restarts {
         let bounds = elbo.iter().map(|elbo| format!("{elbo:.3}")).collect::<Vec<_>>().join(", ");
         lines.push(("restarts", format!("R̂ {rhat:.3} at most ({latent}); bounds {bounds}")));

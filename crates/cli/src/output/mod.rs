@@ -109,10 +109,15 @@ impl RunDirectory {
         self.write(name, |file| writeln!(file, "{text}"))
     }
 
+    /// Any text.
+    pub fn text(&self, name: &str, text: &str) -> Result<PathBuf, WriteError> {
+        self.write(name, |file| file.write_all(text.as_bytes()))
+    }
+
     /// `config.toml`: everything that is needed to repeat the run.
     pub fn config(&self, settings: &impl Serialize) -> Result<PathBuf, WriteError> {
         let text = toml::to_string_pretty(settings).map_err(|e| self.unfit("config.toml", &e))?;
-        self.write("config.toml", |file| file.write_all(text.as_bytes()))
+        self.text("config.toml", &text)
     }
 
     /// `checkpoint`, filled by `save`.

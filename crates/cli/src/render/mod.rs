@@ -6,6 +6,7 @@ mod number;
 mod page;
 mod parameters;
 mod probabilities;
+mod sparkline;
 
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 pub use number::{Digits, estimate, two_figures};
+pub use sparkline::sparkline;
 
 /// How many rows a table has before it is cut.
 pub const ROWS: usize = 40;

@@ -147,7 +147,7 @@ impl Job {
             serde_json::to_writer_pretty(&mut out, &told.summary())?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", report(told))?;
+            write!(out, "{}", crate::paint::for_stdout(&report(told)))?;
             if let Some(run) = run {
                 writeln!(out, "\nThe topics, the weights and what repeats the run are in {}", run.path().display())?;
             }
