@@ -37,13 +37,13 @@ pub struct Fit {
     method: Method,
     /// The nats of the bound that may be left: auto tries larger approximations while they gain more, and a fit takes steps while they
     /// gain a fifth of it
-    #[arg(long, default_value_t = 0.5, value_name = "NATS", value_parser = size)]
+    #[arg(long, default_value_t = 0.5, value_name = "NATS", value_parser = size, allow_negative_numbers = true)]
     accuracy: f64,
     /// The seconds after which fits end as they are and nothing larger is tried; the draws come on top
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     budget: Option<f64>,
     /// How often the approximation is fitted, from different starts; twice, or once where that takes long, if it is not given
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), allow_negative_numbers = true)]
     restarts: Option<u16>,
     /// Its factors of discrete latents: usual, binomial or negative-binomial; the method's, where it is not given
     #[arg(long, value_name = "PART")]

@@ -91,6 +91,13 @@ impl Job {
         let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));
         let again = run.as_ref().map(|run| format!("`hyperprior resume {}`", run.path().display()));
         written.map_err(|error| CliError::NotKept { error, again: again.clone() })?;
+        let within = told.inferred().and_then(|inferred| inferred.within.clone()).filter(|_| !told.is_stopped());
+        if let (Some(run), Some(within)) = (&run, within) {
+            // The clock would end it elsewhere the next time.
+            run.forget_checkpoint();
+            let infer = InferSettings { within: Some(within), ..config.infer.clone() };
+            run.config(&Config { infer, ..config.clone() })?;
+        }
         printed?;
         if told.is_stopped() {
             let (step, steps) = watch.step;
@@ -99,11 +106,6 @@ impl Job {
         }
         if let Some(run) = &run {
             run.forget_checkpoint();
-            // The clock would end it elsewhere the next time.
-            if let Some(steps) = told.spent_at() {
-                let infer = InferSettings { within: Some(steps), ..config.infer.clone() };
-                run.config(&Config { infer, ..config.clone() })?;
-            }
         }
         match told.verdict() {
             Verdict::MeansOnly | Verdict::Distrust if self.strict => Err(CliError::Untrusted),

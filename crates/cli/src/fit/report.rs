@@ -166,15 +166,16 @@ fn course(inferred: &Inferred) -> Lines {
     }
     let fitted = &inferred.fitted;
     let steps = match fitted.rounds.as_slice() {
-        [] => format!("{} steps", fitted.steps),
+        [] => format!("{} step{}", fitted.steps, if fitted.steps == 1 { "" } else { "s" }),
         [.., last] => {
             let halved = match fitted.rounds.len() - 1 {
                 0 => String::new(),
                 1 => ", their size halved once".to_owned(),
                 n => format!(", their size halved {n} times"),
             };
+            let most = if fitted.steps == fitted.planned { ", the most it takes" } else { "" };
             format!(
-                "{} steps{halved}: R̂ {:.2} over windows, {:.3} nats to gain, gradient's signal to noise {} → {}",
+                "{} steps{most}{halved}: R̂ {:.2} over windows, {:.3} nats to gain, gradient's signal to noise {} → {}",
                 fitted.steps,
                 last.rhat,
                 last.to_gain,
@@ -188,12 +189,31 @@ fn course(inferred: &Inferred) -> Lines {
         share => format!("; {:.1} % of the draws were impossible", 100.0 * share),
     };
     lines.push(("fit", steps + &dropped));
+    if let Some(within) = &inferred.within {
+        let fits = match within.steps.len() {
+            1 => "1 fit".to_owned(),
+            n => format!("{n} fits"),
+        };
+        let steps = inferred.steps;
+        lines.push((
+            "budget",
+            format!("spent after {fits} of {steps} steps in all; what could be left out was left out"),
+        ));
+    }
     if fitted.history.len() >= TRACE_MIN {
-        lines.push(("trace", format!("{} of the bound", sparkline(&fitted.history, TRACE, 1.0))));
+        let course = sparkline(&fitted.history, TRACE, 1.0);
+        // A line that is flat says nothing.
+        if course.contains('▁') {
+            lines.push(("trace", format!("{course} of the bound")));
+        }
     }
     if let Some(Restarts { elbo, rhat, latent }) = &inferred.restarts {
         let bounds = elbo.iter().map(|elbo| format!("{elbo:.3}")).collect::<Vec<_>>().join(", ");
-        lines.push(("restarts", format!("R̂ {rhat:.3} at most ({latent}); bounds {bounds}")));
+        let agreement = match rhat {
+            Some(rhat) => format!("R̂ {rhat:.3} at most ({latent})"),
+            None => "none came as high".to_owned(),
+        };
+        lines.push(("restarts", format!("{agreement}; bounds {bounds}")));
     }
     lines
 }

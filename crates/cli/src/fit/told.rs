@@ -90,17 +90,12 @@ impl<'a> Told<'a> {
 
     /// Whether the fit was stopped before its end.
     pub fn is_stopped(&self) -> bool {
-        self.inferred().is_some_and(|inferred| inferred.fitted.stopped || self.moves_are_stopped())
+        self.inferred().is_some_and(|inferred| inferred.is_stopped || self.moves_are_stopped())
     }
 
     /// Whether the moves of the draws were.
     fn moves_are_stopped(&self) -> bool {
         self.inferred().and_then(|inferred| inferred.moved).is_some_and(|moved| moved.stopped)
-    }
-
-    /// The number of steps at which the budget was spent, where it was.
-    pub fn spent_at(&self) -> Option<u64> {
-        self.inferred().filter(|inferred| inferred.is_spent).map(|inferred| inferred.steps)
     }
 
     /// Whether the bound had settled.
@@ -202,7 +197,7 @@ impl<'a> Told<'a> {
             course: inferred.map(|inferred| Course {
                 accuracy: self.settings.accuracy,
                 steps: inferred.steps,
-                budget_spent: inferred.is_spent,
+                budget_spent: inferred.within.is_some(),
                 tried: &inferred.rungs,
                 rounds: &inferred.fitted.rounds,
                 starts: &inferred.fitted.starts,

@@ -14,7 +14,7 @@ pub fn sparkline(values: &[f64], width: usize, height: f64) -> String {
     let mut sorted = means.clone();
     sorted.sort_by(f64::total_cmp);
     let (Some(lowest), Some(top)) = (sorted.first(), sorted.last()) else { return String::new() };
-    let middle = sorted[sorted.len() / 2];
+    let middle = sorted[(sorted.len() - 1) / 2];
     let bottom = lowest.max(middle - 3.0 * (top - middle)).min(top - height);
     // Of values that are all alike none is below the top.
     let share = |x: f64| if top > &bottom { ((x - bottom) / (top - bottom)).clamp(0.0, 1.0) } else { 1.0 };

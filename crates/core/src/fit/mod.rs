@@ -292,7 +292,10 @@ impl<'a> Fit<'a> {
 
     /// Looks whether a round of steps is over, and ends it with their mean; says whether that is the end of the fit.
     fn look(&mut self, size: f64, elbo: f64, is_last: bool, observer: &mut dyn Observer) -> Result<bool> {
-        let (Some(rounds), Some(ending)) = (&mut self.rounds, &self.settings.ending) else { return Ok(false) };
+        let (Some(rounds), Some(ending)) = (&mut self.rounds, &self.settings.ending) else {
+            self.is_spent = self.step.is_multiple_of(ASKED) && observer.is_spent();
+            return Ok(self.is_spent);
+        };
         let is_time = rounds.take(&Step { theta: &self.theta, phi: &self.phi, gradient: &self.d_theta, elbo });
         self.is_spent = is_time && observer.is_spent();
         let is_over = is_last || self.is_spent || is_time && rounds.is_over(ending);
@@ -300,12 +303,20 @@ impl<'a> Fit<'a> {
             return Ok(false);
         }
         if let Some([theta, phi]) = rounds.mean() {
-            let bounds = BoundSettings { draws: RANKING_DRAWS, samples: 0, seed: self.settings.seed };
-            // Where the mean is impossible, the last step is not.
-            if let Ok(bounds) = bound::evaluate(self.model, self.q, (&theta, &phi), &bounds) {
+            let settings = BoundSettings { draws: RANKING_DRAWS, samples: 0, seed: self.settings.seed };
+            // Where it is impossible it has none.
+            let bound = |theta: &[f64], phi: &[f64]| {
+                bound::evaluate(self.model, self.q, (theta, phi), &settings).map_or(f64::NEG_INFINITY, |b| b.elbo.value)
+            };
+            let mut elbo = bound(&theta, &phi);
+            // Of parameters that travel, the last may be the best.
+            let last = if rounds.trembles() { f64::NEG_INFINITY } else { bound(&self.theta, &self.phi) };
+            if elbo >= last {
                 (self.theta, self.phi) = (theta, phi);
-                rounds.close(size, bounds.elbo.value, [&self.theta, &self.phi]);
+            } else {
+                elbo = last;
             }
+            rounds.close(size, elbo, [&self.theta, &self.phi]);
         }
         Ok(is_last || self.is_spent || rounds.is_end(ending))
     }
@@ -343,6 +354,8 @@ impl<'a> Fit<'a> {
     }
 }
 
+/// Steps after which a fit that does not end by itself asks whether it may go on.
+const ASKED: u64 = 50;
 /// Draws that a round's bound is estimated from.
 const RANKING_DRAWS: usize = 1024;
 /// Streams of starts are apart from those of steps.

@@ -34,8 +34,8 @@ pub struct Round {
     pub to_gain: f64,
     /// The gradient's mean over its standard deviation, in the first window and over the last ones.
     pub signal: [f64; 2],
-    /// Whether the bound no longer rose.
-    pub is_settled: bool,
+    /// Whether the bound no longer rose; nothing where there were too few steps to tell.
+    pub is_settled: Option<bool>,
 }
 
 /// Steps in the shortest window.
@@ -54,9 +54,6 @@ pub(crate) const RISE_MAX: f64 = 0.5;
 const SOON: u64 = 400;
 /// Steps after which a bound that no longer rises is enough.
 const LATE: u64 = 800;
-/// A gain that fades with the number of steps as 1/t has this many times as much left as it had from the third quarter of the steps
-/// to the last: 1/t at t = 1 over the difference between t = 0.625 and t = 0.875.
-const FADING: f64 = 2.1875;
 /// Rounds at most.
 const ROUNDS: usize = 6;
 
@@ -70,23 +67,28 @@ struct Window {
     gradient: Vec<f64>,
     /// Σ‖g‖².
     power: f64,
-    elbo: [f64; 2],
+    /// The bound's mean, and the sum of squares about it: its level may be far from zero.
+    elbo: f64,
+    elbo_squares: f64,
 }
 
 impl Window {
     fn new(theta_len: usize, phi_len: usize) -> Self {
         let [theta, squares, gradient] = [(); 3].map(|()| vec![0.0; theta_len]);
-        Self { len: 0, theta, squares, gradient, phi: vec![0.0; phi_len], power: 0.0, elbo: [0.0; 2] }
+        Self { len: 0, theta, squares, gradient, phi: vec![0.0; phi_len], power: 0.0, elbo: 0.0, elbo_squares: 0.0 }
     }
 
     fn join(&mut self, other: &Self) {
+        let (own, others) = (self.len as f64, other.len as f64);
+        let apart = other.elbo - self.elbo;
+        self.elbo += apart * others / (own + others);
+        self.elbo_squares += other.elbo_squares + apart * apart * own * others / (own + others);
         self.len += other.len;
         self.power += other.power;
         add(&mut self.theta, &other.theta);
         add(&mut self.squares, &other.squares);
         add(&mut self.phi, &other.phi);
         add(&mut self.gradient, &other.gradient);
-        add(&mut self.elbo, &other.elbo);
     }
 
     /// The gradient's mean over its standard deviation: √(‖E g‖² / E‖g − E g‖²), what noise adds to the first taken away.
@@ -100,8 +102,7 @@ impl Window {
     /// The mean of the bound, and the variance of that mean.
     fn bound(&self) -> (f64, f64) {
         let n = self.len as f64;
-        let mean = self.elbo[0] / n;
-        (mean, (self.elbo[1] / n - mean * mean).max(0.0) / (n - 1.0).max(1.0))
+        (self.elbo, self.elbo_squares / (n - 1.0).max(1.0) / n)
     }
 }
 
@@ -118,18 +119,36 @@ struct Look {
     /// What the bound gained from the older half of them to the newer, and twice its standard error.
     rise: f64,
     error: f64,
-    is_settled: bool,
+    /// Windows of the round.
+    windows_len: usize,
     /// The mean of the bound.
     elbo: f64,
     signal: f64,
+}
+
+impl Look {
+    /// What is left of a gain that fades with the number of steps as 1/t, where it was that much from the older half of the last
+    /// windows to the newer: 1 over 1/t at the two middles, less each other, with t = 1 now.
+    fn left(&self, rise: f64) -> f64 {
+        let w = self.windows_len as f64;
+        rise * (w - 3.0) * (w - 1.0) / (2.0 * w)
+    }
+
+    /// Whether the bound no longer rises or falls, after so many steps of one size.
+    fn is_settled(&self, steps: u64) -> Option<bool> {
+        let trembles = self.rhat <= RHAT_MAX;
+        if !trembles && steps < SOON {
+            return None;
+        }
+        let travelled = self.rise.abs() - 1.5 * self.error;
+        Some(travelled.max(if trembles { travelled } else { self.left(travelled) }) <= RISE_MAX)
+    }
 }
 
 /// The rounds of a fit under way.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Rounds {
     origin: [Vec<f64>; 2],
-    /// Of the bound too: sums of squares of numbers that are far from zero would lose the digits that matter.
-    level: Option<f64>,
     windows: Vec<Window>,
     current: Window,
     window_len: u64,
@@ -151,7 +170,6 @@ impl Rounds {
     pub(super) fn new(theta: &[f64], phi: &[f64]) -> Self {
         Self {
             origin: [theta.to_vec(), phi.to_vec()],
-            level: None,
             windows: Vec::new(),
             current: Window::new(theta.len(), phi.len()),
             window_len: SHORTEST,
@@ -179,9 +197,10 @@ impl Rounds {
         }
         add(&mut window.gradient, step.gradient);
         window.power += step.gradient.iter().map(|g| g * g).sum::<f64>();
-        let elbo = step.elbo - *self.level.get_or_insert(step.elbo);
-        add(&mut window.elbo, &[elbo, elbo * elbo]);
         window.len += 1;
+        let away = step.elbo - window.elbo;
+        window.elbo += away / window.len as f64;
+        window.elbo_squares += away * (step.elbo - window.elbo);
         self.steps += 1;
         if window.len < self.window_len {
             return false;
@@ -214,14 +233,14 @@ impl Rounds {
         let Some(look) = self.look() else { return false };
         let trembles = look.rhat <= RHAT_MAX && look.rise - look.error <= ending.accuracy;
         // Parameters that the bound does not depend on may travel for ever.
-        let is_flat = self.steps >= LATE && FADING * (look.rise + look.error) <= ending.accuracy;
-        let is_hopeless = !ending.is_patient && self.steps >= SOON && !look.is_settled;
+        let is_flat = self.steps >= LATE && look.left(look.rise.abs() + look.error) <= ending.accuracy;
+        let is_hopeless = !ending.is_patient && self.steps >= SOON && look.rise > RISE_MAX + 1.5 * look.error;
         trembles || is_flat || is_hopeless
     }
 
     /// Whether the fit is, after its last round.
     pub(super) fn is_end(&self, ending: &Ending) -> bool {
-        let is_hopeless = |round: &Round| !ending.is_patient && !round.is_settled;
+        let is_hopeless = |round: &Round| !ending.is_patient && round.is_settled == Some(false);
         self.done.len() == ROUNDS
             || self.done.last().is_some_and(|round| round.to_gain <= ending.accuracy || is_hopeless(round))
     }
@@ -255,8 +274,8 @@ impl Rounds {
             kept: kept / moving,
             rise,
             error,
-            is_settled: rise <= RISE_MAX + 1.5 * error,
-            elbo: self.level.unwrap_or(0.0) + all.bound().0,
+            windows_len: self.windows.len(),
+            elbo: all.bound().0,
             signal: all.signal(),
         })
     }
@@ -269,6 +288,11 @@ impl Rounds {
         Some([about(&self.origin[0], &all.theta), about(&self.origin[1], &all.phi)])
     }
 
+    /// Whether the parameters tremble about one place, so that their mean is better than any of them.
+    pub(super) fn trembles(&self) -> bool {
+        self.look().is_some_and(|look| look.rhat <= RHAT_MAX)
+    }
+
     /// Ends the round at a mean with this bound; the next one begins there.
     pub(super) fn close(&mut self, size: f64, elbo: f64, [theta, phi]: [&[f64]; 2]) {
         let Some(look) = self.look() else { return };
@@ -278,7 +302,9 @@ impl Rounds {
         // Half a step means half the trembling, and what the mean is off by because the bound is not a parabola halves with it. Of
         // the first round only its trembling is known.
         let smaller = (trembling * look.kept).max(if is_first { trembling * SKEW } else { gained });
-        let to_gain = smaller.max(FADING * (look.rise - look.error));
+        // Parameters that still travel say nothing of what their trembling costs.
+        let is_on_its_way = look.rhat > RHAT_MAX;
+        let to_gain = smaller.max(look.left(look.rise + if is_on_its_way { look.error } else { -look.error }));
         self.done.push(Round {
             size,
             steps: self.steps,
@@ -287,7 +313,7 @@ impl Rounds {
             elbo,
             to_gain,
             signal: [self.first_signal.unwrap_or(0.0), look.signal],
-            is_settled: look.is_settled,
+            is_settled: look.is_settled(self.steps),
         });
         *self = Self { done: std::mem::take(&mut self.done), ..Self::new(theta, phi) };
     }
@@ -335,7 +361,7 @@ mod tests {
     fn steps_end_when_they_tremble_about_one_place() {
         let (rounds, elbo) = climb(3.0, 0.2, 10_000);
         let round = rounds.done[0];
-        assert!(round.steps <= 600 && round.rhat <= RHAT_MAX && round.is_settled, "{round:?}");
+        assert!(round.steps <= 600 && round.rhat <= RHAT_MAX && round.is_settled == Some(true), "{round:?}");
         // The way there is behind the last windows: the gradient had a signal at first and has none now.
         assert!(round.signal[0] > 0.2 && round.signal[1] < 0.1, "{round:?}");
         // Trembling costs ½ · 6 · size/(2 − size) ≈ 0.33 nats. The mean of N steps is off by 1/√N, which costs ½ · 6/N.
@@ -350,10 +376,40 @@ mod tests {
     fn steps_that_travel_do_not_end() {
         let (rounds, _) = climb(100.0, 0.0005, 1000);
         let round = rounds.done[0];
-        assert!(round.steps == 1000 && round.rhat > 1.5 && !round.is_settled, "{round:?}");
+        assert!(round.steps == 1000 && round.rhat > 1.5 && round.is_settled == Some(false), "{round:?}");
         assert!(round.to_gain > 1.0 && !rounds.is_end(&ENDING), "{round:?}");
         let hasty = Ending { is_patient: false, ..ENDING };
         assert!(rounds.is_end(&hasty));
+    }
+
+    #[test]
+    fn a_first_bound_that_is_far_away_costs_no_digits() {
+        let mut rounds = Rounds::new(&[0.0], &[]);
+        for i in 0..200 {
+            let elbo = if i == 0 { -1e12 } else { f64::from(i % 2) };
+            rounds.take(&Step { theta: &[f64::from(i % 3)], phi: &[], gradient: &[1.0], elbo });
+        }
+        let look = rounds.look().expect("windows");
+        assert!((look.elbo - 0.5).abs() < 0.01 && look.rise.abs() < 0.05 && look.error < 0.3, "{}", look.error);
+    }
+
+    #[test]
+    fn what_is_left_of_a_fading_gain() {
+        // 1/t from 0.625 to 0.875 with eight windows.
+        let look = |windows_len| Look {
+            rhat: 1.0,
+            mcse: 0.0,
+            kept: 0.0,
+            rise: 0.0,
+            error: 0.0,
+            windows_len,
+            elbo: 0.0,
+            signal: 0.0,
+        };
+        for (windows_len, older, newer) in [(8, 0.625, 0.875), (6, 0.5, 5.0 / 6.0), (5, 0.4, 0.8)] {
+            let rise = 1.0 / older - 1.0 / newer;
+            assert!((look(windows_len).left(rise) - 1.0).abs() < 1e-12);
+        }
     }
 
     #[test]

@@ -33,8 +33,9 @@ pub struct Rung {
 pub struct Restarts {
     /// The bound of each, the one that was kept first.
     pub elbo: Vec<f64>,
-    /// R̂ over them: how far the means of a latent are apart, against its spread. That of the latent with the largest.
-    pub rhat: f64,
+    /// R̂ over those whose bounds are within the accuracy of the best: how far the means of a latent are apart, against its spread.
+    /// That of the latent with the largest, and nothing where no other came close.
+    pub rhat: Option<f64>,
     /// That latent.
     pub latent: String,
 }

@@ -5,10 +5,11 @@ use super::settle::FLAT;
 use crate::error::Result;
 use crate::fit::{Ending, Fit, FitSettings, Fitted, Observer, Progress, StartSettings, fit_from};
 use crate::gradient::GradientSettings;
-use crate::journal::Journal;
+use crate::journal::{self, Begun, Journal};
 use crate::model::Model;
 use crate::prior::Start;
 use crate::variational::Variational;
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
@@ -45,37 +46,65 @@ impl Observer for Timed<'_> {
     }
 }
 
+/// What an inference that its budget ended had done by then, so that it can end there again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Within {
+    /// The steps of each fit, one after the other.
+    pub steps: Vec<u64>,
+    /// How many of them were done, or under way, when the budget was spent.
+    pub spent_at: usize,
+}
+
 /// The steps of all fits of an inference.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Course {
-    /// Steps that were taken.
-    pub(super) used: u64,
-    /// The most that may be.
-    within: Option<u64>,
-    /// Whether there are no more.
-    pub(super) is_spent: bool,
+    taken: Vec<u64>,
+    /// How many fits there were when the budget was spent, if it is.
+    spent_at: Option<usize>,
+    /// What is to be done again.
+    within: Option<Within>,
+    /// Whether someone asked to stop.
+    pub(super) is_stopped: bool,
 }
 
 impl Course {
     pub(super) fn new(settings: &InferSettings) -> Self {
-        Self { used: 0, within: settings.within, is_spent: false }
+        Self { within: settings.within.clone(), ..Self::default() }
     }
 
-    /// How many steps a fit may take that wants so many; one at least.
-    pub(super) fn steps(&self, wanted: u64) -> u64 {
-        self.within.map_or(wanted, |within| wanted.min(within.saturating_sub(self.used)).max(1))
+    /// Whether there is nothing left to spend.
+    pub(super) fn is_spent(&self) -> bool {
+        self.spent_at.is_some()
     }
 
-    pub(super) fn took(&mut self, fitted: &Fitted) {
-        self.used += fitted.steps;
-        self.is_spent |= fitted.is_spent || self.within.is_some_and(|within| self.used >= within);
+    /// What was done, where the budget ended it.
+    pub(super) fn within(&self) -> Option<Within> {
+        self.spent_at.map(|spent_at| Within { steps: self.taken.clone(), spent_at })
     }
 
-    /// Whether work that could be left out is to be.
-    pub(super) fn is_over(&mut self, observer: &mut dyn Observer) -> bool {
-        // Where steps are counted, what was left out once is left out again.
-        self.is_spent |= self.within.is_none() && observer.is_spent();
-        self.is_spent
+    /// Steps of all fits.
+    pub(super) fn used(&self) -> u64 {
+        self.taken.iter().sum()
+    }
+
+    /// How many steps the next fit may take, which wants so many.
+    fn steps(&self, wanted: u64) -> u64 {
+        let again = self.within.as_ref().and_then(|within| within.steps.get(self.taken.len()));
+        again.map_or(wanted, |steps| wanted.min(*steps))
+    }
+
+    /// Takes note of a fit; one that failed will fail again, given the steps that it wanted.
+    fn took(&mut self, fitted: &Result<Fitted>, wanted: u64) {
+        self.taken.push(fitted.as_ref().map_or(wanted, |fitted| fitted.steps));
+        let is_spent = match &self.within {
+            Some(within) => self.taken.len() >= within.spent_at,
+            None => fitted.as_ref().is_ok_and(|fitted| fitted.is_spent),
+        };
+        if is_spent {
+            self.spent_at.get_or_insert(self.taken.len());
+        }
+        self.is_stopped |= fitted.as_ref().is_ok_and(|fitted| fitted.stopped);
     }
 }
 
@@ -99,9 +128,24 @@ pub(super) enum Length {
 const SHARE: f64 = 0.2;
 
 impl Work<'_> {
-    /// Whether work that could be left out is to be.
-    pub(super) fn is_over(&mut self) -> bool {
-        self.course.is_over(self.observer)
+    /// Whether work that could be left out is to be. A run that is gone on with comes to the same answer.
+    pub(super) fn is_over(&mut self) -> Result<bool> {
+        if self.settings.budget.is_some() && self.settings.within.is_none() && !self.course.is_spent() {
+            let is_spent = match journal::begin(self.observer)? {
+                Begun::Finished(is_spent) => is_spent,
+                _ => {
+                    let is_spent = self.observer.is_spent();
+                    journal::finish(self.observer, || is_spent)?;
+                    is_spent
+                }
+            };
+            if is_spent {
+                self.course.spent_at = Some(self.course.taken.len());
+            }
+        } else if self.settings.within.is_none() && self.observer.is_spent() {
+            self.course.spent_at.get_or_insert(self.course.taken.len());
+        }
+        Ok(self.course.is_spent())
     }
 
     /// How fits go; steps that were asked for are taken, whatever the length.
@@ -112,7 +156,7 @@ impl Work<'_> {
                 (most, Some(Ending { accuracy: SHARE * self.settings.accuracy, is_patient }))
             }
         };
-        FitSettings { seed, steps: self.course.steps(most), flat: FLAT, ending, ..FitSettings::default() }
+        FitSettings { seed, steps: self.course.steps(most).max(1), flat: FLAT, ending, ..FitSettings::default() }
     }
 
     /// Fits an approximation of continuous latents from a start.
@@ -132,10 +176,9 @@ impl Work<'_> {
             ..self.fit_settings(seed, length)
         };
         let mut fit = Fit::init(model, q, &settings, start)?;
-        let stopped = fit.run(self.observer)?.is_break();
-        let fitted = fit.finish(stopped);
-        self.course.took(&fitted);
-        Ok(fitted)
+        let fitted = fit.run(self.observer).map(|flow| fit.finish(flow.is_break()));
+        self.course.took(&fitted, settings.steps);
+        fitted
     }
 
     /// Fits an approximation of latents of which some are discrete, from the best of some starts.
@@ -155,9 +198,9 @@ impl Work<'_> {
             start: StartSettings { tries: starts.len(), steps: 200, ..usual.start },
             ..self.fit_settings(seed, length)
         };
-        let fitted = fit_from(model, q, &settings, starts, self.observer)?;
-        self.course.took(&fitted);
-        Ok(fitted)
+        let fitted = fit_from(model, q, &settings, starts, self.observer);
+        self.course.took(&fitted, settings.steps);
+        fitted
     }
 
     /// Models that cost more than others get fewer draws a step, and nothing twice.

@@ -17,6 +17,7 @@ mod whitened;
 
 pub use approximation::{Method, MethodError};
 pub use candidate::{Restarts, Rung};
+pub use course::Within;
 pub use moves::{Moved, Until, moves};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
 pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};

@@ -3,7 +3,7 @@
 
 use super::approximation::{Method, covariance};
 use super::candidate::{Candidate, Restarts, Rung, rhat, weigh};
-use super::course::{Course, Length, Timed, Work};
+use super::course::{Course, Length, Timed, Within, Work};
 use super::drawn::{DRAW_STEP, draw, repeated, resampled, thinned};
 use super::moves::{Moved, Until, moves};
 use super::parts::Parts;
@@ -41,10 +41,9 @@ pub struct InferSettings {
     /// top.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub budget: Option<f64>,
-    /// The same as a number of steps of all fits, which ends the same inference at the same step again. With it the clock is not
-    /// looked at.
+    /// What was done before the budget was spent, to end at the same step again. With it the clock is not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub within: Option<u64>,
+    pub within: Option<Within>,
     /// How often the approximation is fitted, from different starts; where nothing is said, twice, or once where that takes long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub restarts: Option<usize>,
@@ -131,8 +130,10 @@ pub struct Inferred {
     pub restarts: Option<Restarts>,
     /// Steps of all fits.
     pub steps: u64,
-    /// Whether the budget ended them.
-    pub is_spent: bool,
+    /// What was done before the budget was spent, where it was.
+    pub within: Option<Within>,
+    /// Whether someone stopped what came after the fit: larger approximations, fits from other starts.
+    pub is_stopped: bool,
     /// Whether the bound had settled at the end of the fit; nothing where there were too few steps to tell.
     pub has_settled: Option<bool>,
     /// The fit.
@@ -213,18 +214,16 @@ const MODES_MAX: usize = 8;
 /// Places at which a Gaussian is fitted for a while, and how many steps a run there has.
 const SETTLED: usize = 4;
 const SHORT: u64 = 200;
-/// The most steps of a Gaussian's run, of a mixture's, of a flow's, and of what is fitted to discrete latents.
+/// The most steps, at which whole windows end: of a Gaussian's run, of a mixture's, of a flow's, and of what is fitted to discrete latents.
 const GAUSSIAN: u64 = 1600;
-const MIXTURE: u64 = 3000;
-const FLOW: u64 = 4000;
-const MIXED: u64 = 2000;
+const MIXTURE: u64 = 3200;
+const FLOW: u64 = 4800;
+const MIXED: u64 = 1600;
 /// Models with at most so many latents get a mixture where one Gaussian is not enough.
 const SMALL: usize = 32;
-/// How often an approximation is fitted, how far from the first start the others are, and by how many nats one may be lower and still
-/// say something.
+/// How often an approximation is fitted, and how far from the first start the others are.
 const RESTARTS: usize = 2;
 const ELSEWHERE: f64 = 0.5;
-const CLOSE: f64 = 3.0;
 /// The accuracy where nobody says: a gap of half a nat leaves weights that mend what the approximation lacks.
 const ACCURACY: f64 = 0.5;
 /// Draws that are weighed for each one that is kept.
@@ -307,7 +306,7 @@ fn continuous(model: &dyn Model, found: &[Found], work: &mut Work) -> Result<Inf
         places.extend(found.iter().filter(|one| modes_len == 1 && one.elbo > place.elbo - WORSE).cloned());
         places.truncate(MODES_MAX);
         let fit = |best: &Candidate, q: &Variational, work: &mut Work| {
-            let (start, length) = start(q, &places, settings.seed);
+            let (start, length) = start(&best.near, q, &places, settings.seed);
             work.fit(&best.near, q, &start, settings.seed, length)
         };
         (best, rungs) = grow(best, &rising, modes_len > 1, fit, work)?;
@@ -315,13 +314,13 @@ fn continuous(model: &dyn Model, found: &[Found], work: &mut Work) -> Result<Inf
         let method = if is_gaussian { Method::FullRank } else { settings.method };
         let q = method.variational_with(latents, &settings.parts)?;
         let near = Whitened::new(model, place.z.clone(), settings.units(&place.units));
-        let (start, length) = start(&q, &places, settings.seed);
+        let (start, length) = start(&near, &q, &places, settings.seed);
         let fitted = work.fit(&near, &q, &start, settings.seed, length)?;
         let has_settled = has_settled_of(&fitted);
         best = Candidate { near, q, fitted, has_settled, method };
     }
     let again = |best: &Candidate, seed: u64, work: &mut Work| {
-        let (mut start, length) = start(&best.q, &places, seed);
+        let (mut start, length) = start(&best.near, &best.q, &places, seed);
         let mut rng = stream(seed, DRAW_STEP, u64::MAX - 3, 0);
         for location in start.locations.iter_mut().flatten() {
             let away: f64 = StandardNormal.sample(&mut rng);
@@ -335,11 +334,13 @@ fn continuous(model: &dyn Model, found: &[Found], work: &mut Work) -> Result<Inf
 }
 
 /// Where the components of an approximation start, and how long its fit is.
-fn start(q: &Variational, places: &[Found], seed: u64) -> (Start, Length) {
+fn start(near: &Whitened<dyn Model + '_>, q: &Variational, places: &[Found], seed: u64) -> (Start, Length) {
     let length = |most| Length::ByItself { most, is_patient: true };
+    let origin = || Start::at(vec![0.0; q.prior().lambda_len()], 1.0);
     match q.prior().components_len() {
-        2.. => (among(places, q.prior().components_len(), seed), length(MIXTURE)),
-        _ => (Start::at(vec![0.0; q.prior().lambda_len()], 1.0), length(FLOW)),
+        2.. => (among(near.place(), places, q.prior().components_len(), seed), length(MIXTURE)),
+        _ if q.prior().gaussians().is_some() => (origin(), length(GAUSSIAN)),
+        _ => (origin(), length(FLOW)),
     }
 }
 
@@ -376,7 +377,7 @@ fn grow<'a>(
     let mut rungs = vec![best.rung(&weighed)];
     for (rank, method) in rising.iter().enumerate() {
         let is_needed = weighed.headroom() > accuracy || modes && rank == 0;
-        if !is_needed || best.fitted.stopped || work.is_over() {
+        if !is_needed || best.fitted.stopped || work.is_over()? {
             break;
         }
         let q = method.variational_with(best.near.latents(), &work.settings.parts)?;
@@ -387,7 +388,6 @@ fn grow<'a>(
             Err(error) => return Err(error),
         };
         if fitted.stopped {
-            best.fitted.stopped = true;
             break;
         }
         let next = weigh(&best.near, &q, &fitted, seed)?;
@@ -412,12 +412,12 @@ fn restart(
     let (seed, accuracy) = (work.settings.seed, work.settings.accuracy);
     let usual = if work.is_heavy(&best.near) { 1 } else { RESTARTS };
     let wanted = work.settings.restarts.unwrap_or(usual);
-    if wanted < 2 || best.fitted.stopped {
+    if wanted < 2 || work.course.is_stopped {
         return Ok(None);
     }
     let mut weighed = vec![best.weighed(seed)?];
     for number in 1..wanted {
-        if work.is_over() {
+        if work.is_over()? {
             break;
         }
         let fitted = match again(best, stream(seed, DRAW_STEP, u64::MAX - 2, number as u64).random(), work) {
@@ -426,11 +426,10 @@ fn restart(
             Err(error) => return Err(error),
         };
         if fitted.stopped {
-            best.fitted.stopped = true;
             break;
         }
         let next = weigh(&best.near, &best.q, &fitted, seed)?;
-        if next.elbo > weighed[0].elbo + accuracy {
+        if next.elbo > weighed[0].elbo {
             best.has_settled = has_settled_of(&fitted);
             best.fitted = fitted;
             weighed.insert(0, next);
@@ -443,8 +442,9 @@ fn restart(
     }
     let elbo: Vec<f64> = weighed.iter().map(|one| one.elbo).collect();
     // One that ended much lower says nothing of the posterior.
-    let close: Vec<Batch> = weighed.into_iter().filter(|one| one.elbo > elbo[0] - CLOSE).map(|one| one.u).collect();
+    let close: Vec<Batch> = weighed.into_iter().filter(|one| one.elbo > elbo[0] - accuracy).map(|one| one.u).collect();
     let (rhat, latent) = rhat(&close);
+    let rhat = (close.len() > 1).then_some(rhat);
     Ok(Some(Restarts { elbo, rhat, latent: best.near.latents().name(latent) }))
 }
 
@@ -520,7 +520,7 @@ fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &
     };
     let mut moved = None;
     if settings.correct == Correct::Moves {
-        let until = until(near, settings, &tail, work.course.is_spent);
+        let until = until(near, settings, &tail, work.course.is_spent());
         moved = Some(moves(near, &mut u, &until, (settings.seed, 0), work.observer)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
@@ -536,7 +536,7 @@ fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &
     let (location, units) = near.place();
     let (location, units, correct) = (location.to_vec(), units.clone(), settings.correct);
     let left_out = None;
-    let Course { used: steps, is_spent, .. } = work.course;
+    let (steps, within, is_stopped) = (work.course.used(), work.course.within(), work.course.is_stopped);
     Ok(Inferred {
         z,
         moved,
@@ -547,7 +547,8 @@ fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &
         rungs,
         restarts,
         steps,
-        is_spent,
+        within,
+        is_stopped,
         has_settled,
         fitted,
         correct,

@@ -146,17 +146,19 @@ fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observ
             ends.set(i, to, z.get(i, *s));
         }
     }
-    let mut found: Vec<Found> = Vec::new();
+    let (mut found, mut at_ends): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
     for (rank, s) in order.into_iter().enumerate() {
         let at = |stop: &Batch| -> Vec<f64> { (0..latents.len()).map(|i| stop.get(i, s)).collect() };
         let end = at(&z);
-        // Most ascents end where others did.
-        if rank >= BEST && found.iter().any(|other| distance(other, &end, &continuous) <= NEAR) {
+        // Most ascents end where others did. Gaussians from on the way may be wide enough to hide another end.
+        if rank >= BEST && at_ends.iter().any(|other| distance(other, &end, &continuous) <= NEAR) {
             continue;
         }
         let along = if rank < BEST { 0 } else { stops.len() - 1 };
-        for stop in &stops[along..] {
-            found.extend(gaussian(model, gradient, &continuous, at(stop), seed)?);
+        for (number, stop) in stops.iter().enumerate().skip(along) {
+            let one = gaussian(model, gradient, &continuous, at(stop), seed)?;
+            at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
+            found.extend(one);
         }
         if found.len() >= LOOKED_AT {
             break;

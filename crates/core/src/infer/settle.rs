@@ -53,7 +53,7 @@ pub(super) fn settle<'a>(
         idle = if last > highest + HIGHER { 0 } else { idle + 1 };
         highest = highest.max(last);
         let has_settled = if idle == PATIENCE { Some(true) } else { has_settled(&fitted) };
-        if fitted.stopped || work.course.is_spent || run == RUNS || has_settled != Some(false) {
+        if fitted.stopped || work.course.is_spent() || run == RUNS || has_settled != Some(false) {
             let place = Found { z, units, elbo: last };
             return Ok(Settled { near, fitted, place, has_settled });
         }
@@ -62,21 +62,20 @@ pub(super) fn settle<'a>(
     }
 }
 
-/// The places that were found, in the units of the best; where more components are wanted than there are places, the others
+/// The places that were found, seen from the units that will be fitted in; where more components are wanted than there are places, the others
 /// stand near them.
-pub(super) fn among(found: &[Found], components_len: usize, seed: u64) -> Start {
+pub(super) fn among((centre, frame): (&[f64], &Units), found: &[Found], components_len: usize, seed: u64) -> Start {
     let mut rng = stream(seed, DRAW_STEP, u64::MAX, 0);
-    let best = &found[0];
-    let (n, centre) = (best.z.len(), &best.z);
+    let n = centre.len();
     let solve = |mut x: Vec<f64>| {
-        best.units.solve(&mut x);
+        frame.solve(&mut x);
         x
     };
     let mut start = Start { locations: Vec::new(), scales: Vec::new(), covariances: Vec::new() };
     for k in 0..components_len {
         let one = &found[k % found.len()];
         let place = &one.z;
-        if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (&best.units, &one.units) {
+        if let (Units::Diagonal(outer), Units::Diagonal(inner)) = (frame, &one.units) {
             let away = |i: usize, rng: &mut Stream| -> f64 {
                 let normal: f64 = StandardNormal.sample(rng);
                 if k < found.len() { 0.0 } else { inner[i] * normal }

@@ -1,5 +1,6 @@
 //! How far a fit is to be trusted, and why not further.
 
+use super::candidate::Restarts;
 use super::run::{Correct, Inferred, OVERSAMPLED};
 use serde::{Deserialize, Serialize};
 
@@ -67,7 +68,7 @@ impl Inferred {
                 let reason = "the draws are of the approximation as it stood then";
                 (Verdict::Distrust, format!("the fit was stopped at step {step} of {steps}: {reason}"))
             }
-            Some(false) if self.is_spent => {
+            Some(false) if self.within.is_some() => {
                 let reason = "the bound was still rising when the budget was spent; give it more seconds (--budget)";
                 (Verdict::Distrust, reason.to_owned())
             }
@@ -76,7 +77,7 @@ impl Inferred {
                 let reason = format!("the bound was still rising; give it more steps (--steps {more})");
                 (Verdict::Distrust, reason)
             }
-            None if self.is_spent => {
+            None if self.within.is_some() => {
                 let reason = format!(
                     "the budget was spent after {step} steps, too few to tell whether the bound had settled; give it more seconds \
                      (--budget)"
@@ -100,6 +101,10 @@ impl Inferred {
             let reason = "the moves of the draws were stopped before they had forgotten where they were";
             doubt(Verdict::MeansOnly, reason.to_owned());
         }
+        if self.is_stopped && !self.fitted.stopped {
+            let reason = "it was stopped before larger approximations or other starts had been tried";
+            doubt(Verdict::MeansOnly, reason.to_owned());
+        }
         if let Some(left) = &self.left_out {
             doubt(
                 Verdict::Distrust,
@@ -111,13 +116,14 @@ impl Inferred {
                 ),
             );
         }
-        if let Some(restarts) = self.restarts.as_ref().filter(|restarts| restarts.rhat > RHAT_MAX) {
+        if let Some(Restarts { rhat: Some(rhat), latent, .. }) = &self.restarts
+            && *rhat > RHAT_MAX
+        {
             doubt(
                 Verdict::MeansOnly,
                 format!(
-                    "fits from different starts disagree: R̂ = {:.2} for {}, though their bounds are alike. Try --method mixture:8, or \
-                     more --restarts",
-                    restarts.rhat, restarts.latent
+                    "fits from different starts disagree: R̂ = {rhat:.2} for {latent}, though their bounds are alike. Try --method \
+                     mixture:8, or more --restarts"
                 ),
             );
         }

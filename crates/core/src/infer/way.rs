@@ -47,7 +47,7 @@ pub(super) fn moments(values: &[f64]) -> (f64, f64) {
 /// Whether a fit's bound had settled, by its rounds where it ended by itself; nothing where there were too few steps to tell.
 pub(super) fn has_settled(fitted: &Fitted) -> Option<bool> {
     match fitted.rounds.last() {
-        Some(round) => Some(round.is_settled),
+        Some(round) => round.is_settled,
         None => Way::of(fitted).has_settled(),
     }
 }
