@@ -1,7 +1,7 @@
 //! A fit: from a model's file to what is told of its posterior, from the beginning or from a checkpoint.
 
 use super::kept::{Head, load, save};
-use super::{Config, Foretold, Response, Told, Watch, report, write};
+use super::{Config, Watch, foretold, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
@@ -10,6 +10,7 @@ use hyperprior::infer::{InferSettings, OVERSAMPLED, Verdict};
 use hyperprior::journal::{Journal, Pages};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Source, Task};
+use hyperprior_bugs::told::{Foretold, Response, Told};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -144,7 +145,7 @@ impl Job {
             writeln!(out)?;
         } else {
             write!(out, "{}", report(told, !self.config.monitor.is_empty())?)?;
-            write!(out, "{}", told.foretold.text())?;
+            write!(out, "{}", foretold::text(&told.foretold))?;
             if let Some(run) = run {
                 writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
             }
