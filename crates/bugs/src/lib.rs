@@ -17,11 +17,15 @@
 pub mod carry;
 pub mod data;
 pub mod diagnostic;
+pub mod eliminate;
 pub mod fit;
 pub mod lower;
+pub mod names;
+pub mod predict;
 mod rows;
 pub mod simulate;
 pub mod syntax;
+pub mod told;
 
 pub use data::{Array, Data};
 pub use diagnostic::{Diagnostic, Severity, render};

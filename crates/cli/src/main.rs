@@ -8,7 +8,6 @@ mod error;
 mod figure;
 mod fit;
 mod memory;
-mod names;
 mod output;
 mod paint;
 mod parts;
@@ -22,6 +21,7 @@ mod tables;
 mod topics;
 
 use clap::{Parser, Subcommand};
+use hyperprior_bugs::names;
 use std::process::ExitCode;
 
 /// Counts the memory that fits take.

@@ -40,8 +40,8 @@ impl Batch {
         Self { data, columns_len, draws_len }
     }
 
-    /// The buffer behind the batch.
-    pub(crate) fn into_vec(self) -> Vec<f64> {
+    /// All columns, end to end, for whoever takes them over.
+    pub fn into_vec(self) -> Vec<f64> {
         self.data
     }
 

@@ -1,11 +1,10 @@
 //! A model file with its data: what `fit`, `predict` and `check` are given, read and compiled.
 
 use crate::error::CliError;
-use crate::names;
 use clap::{Args, ValueEnum};
-use hyperprior::model::graph::{Eliminate, Graph, Role};
-use hyperprior::posterior::{ElementName, Monitor};
+use hyperprior::model::graph::{Eliminate, Graph};
 use hyperprior_bugs::data::{Format, read};
+use hyperprior_bugs::eliminate::{EliminateError, eliminate};
 use hyperprior_bugs::{Compiled, Data, Diagnostic, Dialect, Options, compile, render};
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
@@ -113,42 +112,10 @@ impl Input {
 
     /// What is to be summed out of a graph.
     pub fn eliminate(&self, graph: &Graph) -> Result<Eliminate, CliError> {
-        match self.eliminate.as_str() {
-            "auto" => return Ok(Eliminate::Auto),
-            "none" => return Ok(Eliminate::Nothing),
-            _ => {}
-        }
-        let wanted: Vec<String> = Monitor::parse_list(&self.eliminate)
-            .map_err(|e| CliError::Usage(format!("--eliminate: {e}")))?
-            .iter()
-            .map(ToString::to_string)
-            .collect();
-        let is = |latent: &str, name: &str| latent == name || ElementName::parse(latent).array == name;
-        for name in &wanted {
-            if !graph.latent_names().any(|latent| is(latent, name)) {
-                return Err(CliError::Usage(format!(
-                    "--eliminate: there is no latent `{name}`; there are: {}",
-                    names::line(graph.latent_names())
-                )));
-            }
-        }
-        let outline = graph.clone().model_with(&Eliminate::Nothing)?.outline();
-        for name in &wanted {
-            let of_name = || outline.iter().filter(|latent| is(&latent.name, name));
-            if of_name().any(|latent| latent.is_discrete && latent.role != Role::FromLaw) {
-                continue;
-            }
-            let reason = if of_name().any(|latent| latent.is_discrete) {
-                "no observation depends on it, so that there is nothing to sum out".to_owned()
-            } else {
-                let others = names::line(outline.iter().filter(|o| o.is_discrete).map(|o| o.name.as_str()));
-                let others =
-                    if others.is_empty() { "there are none here".to_owned() } else { format!("here {others}") };
-                format!("it is not discrete, and only discrete latents can be summed out; {others}")
-            };
-            return Err(CliError::Usage(format!("--eliminate: `{name}` cannot be summed out: {reason}")));
-        }
-        Ok(Eliminate::Named(wanted))
+        eliminate(&self.eliminate, graph).map_err(|error| match error {
+            EliminateError::Engine(error) => error.into(),
+            error => CliError::Usage(format!("--eliminate: {error}")),
+        })
     }
 }
 

@@ -3,14 +3,10 @@
 use super::fit::draws;
 use crate::error::CliError;
 use crate::output::RunDirectory;
-use crate::predict::{Elpd, FittedRun, Predicted};
+use crate::predict::{FittedRun, Predicted};
 use clap::Args;
-use hyperprior::Batch;
-use hyperprior::model::graph::{Graph, Quantity};
-use hyperprior::posterior::{DrawsError, ElementName, Monitor, elpd};
-use hyperprior_bugs::carry::Carry;
-use hyperprior_bugs::fit::{named, wanted};
-use std::collections::{HashMap, HashSet};
+use hyperprior::posterior::{DrawsError, Monitor};
+use hyperprior_bugs::predict::Outlook;
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -78,37 +74,27 @@ impl Predict {
         let input = run.input(Some(&self.data));
         let (of_run, _) = run.input(None).compile(true).map_err(|error| self.moved(error))?;
         let (new, _) = input.compile(self.quiet)?;
-        let carry = match &carried {
-            None => Carry::by_rule(&input.source()?, input.dialect(), &of_run.graph, &new.graph),
-            Some(names) => Carry::by_name(names, &of_run.graph, &new.graph)
-                .map_err(|error| CliError::Usage(format!("--carry: {error}")))?,
-        };
-        let quantities = self.quantities(&new.graph, &carry, shown.as_deref())?;
+        let source = input.source()?;
+        let outlook = Outlook::new((&source, input.dialect()), &of_run.graph, &new.graph, carried.as_deref())
+            .map_err(|error| CliError::Usage(format!("--carry: {error}")))?
+            .of(shown.as_deref())
+            .map_err(DrawsError::from)?;
         let len = self.draws.map_or(run.draws_len(), |draws| draws as usize);
-        within_memory(len, carry.carried.len() + 2 * quantities.len() + 2 * new.graph.observations_len())?;
-        let draws = run.draws(&carry.carried, len)?;
+        let (carried_len, quantities_len) = (outlook.carry.carried.len(), outlook.quantities.len());
+        within_memory(len, carried_len + 2 * quantities_len + 2 * new.graph.observations_len())?;
+        let draws = run.draws(&outlook.carry.carried, len)?;
         let out = self.out.as_ref().map(RunDirectory::create).transpose()?;
-        let names: Vec<&str> = carry.carried.iter().map(String::as_str).collect();
-        let foretold = new.graph.foretell(&names, &draws, &quantities, self.seed)?;
-        let seen = seen(&of_run.graph, &new.graph);
-        let is_new = |i: &usize| !seen.contains(&foretold.observed[*i]);
-        let unseen: Vec<usize> = (0..foretold.observed.len()).filter(is_new).collect();
-        let columns = unseen.iter().flat_map(|i| foretold.log_likelihood.column(*i).iter().copied());
-        let (sum, units) = elpd(&Batch::from_columns(columns.collect(), len));
-        let observed = (!unseen.is_empty()).then_some(Elpd {
-            value: sum.value,
-            standard_error: sum.standard_error,
-            observations: units.len(),
-        });
+        let prediction = outlook.foretell(&draws, self.seed)?;
+        let carry = outlook.carry;
         let predicted = Predicted {
             name: new.name,
             run: self.run.clone(),
             seed: self.seed,
             carry,
-            draws: named(&quantities, foretold.values)?,
+            draws: prediction.draws,
             warned: new.warnings.iter().map(|w| w.message.clone()).collect(),
-            elpd: observed,
-            seen: foretold.observed.len() - unseen.len(),
+            elpd: prediction.elpd,
+            seen: prediction.seen,
         };
         self.tell(&predicted, out.as_ref())
     }
@@ -124,20 +110,6 @@ impl Predict {
                 ),
             },
             error => error,
-        }
-    }
-
-    /// What is shown and kept.
-    fn quantities(&self, graph: &Graph, carry: &Carry, shown: Option<&[Monitor]>) -> Result<Vec<Quantity>, CliError> {
-        let all = graph.quantities();
-        let error = |error| CliError::Draws(DrawsError::from(error));
-        match shown {
-            Some(monitors) => wanted(all, monitors).map_err(error),
-            None => {
-                let carried: HashSet<&str> = carry.carried.iter().map(String::as_str).collect();
-                let rest = all.into_iter().filter(|q| !carried.contains(q.name.as_str())).collect();
-                wanted(rest, &[]).map_err(error)
-            }
         }
     }
 
@@ -161,17 +133,6 @@ impl Predict {
         out.flush()?;
         Ok(())
     }
-}
-
-/// The observed numbers that are those of the run: of arrays that hold all that the run observed of them, with the same values. A
-/// few that agree do so by chance, as those of coins do.
-fn seen(run: &Graph, new: &Graph) -> HashSet<String> {
-    let mut values: HashMap<String, f64> = new.observations().into_iter().map(|o| (o.name, o.value)).collect();
-    let of_run = run.observations();
-    let differs = of_run.iter().filter(|o| values.get(&o.name) != Some(&o.value));
-    let unlike: HashSet<&str> = differs.map(|o| ElementName::parse(&o.name).array).collect();
-    let same = of_run.iter().filter(|o| !unlike.contains(ElementName::parse(&o.name).array));
-    same.filter_map(|o| values.remove_entry(&o.name)).map(|(name, _)| name).collect()
 }
 
 fn within_memory(draws: usize, columns: usize) -> Result<(), CliError> {

@@ -1,11 +1,11 @@
 //! The files of a run.
 
-use super::told::Told;
 use crate::command::input::Input;
 use crate::error::CliError;
 use crate::output::pending::WriteError;
 use crate::output::{RunDirectory, read_config};
 use hyperprior::infer::InferSettings;
+use hyperprior_bugs::told::Told;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! A fit: from a model's file to what is told of its posterior, from the beginning or from a checkpoint.
 
 use super::kept::{Head, load, save};
-use super::{Config, Foretold, Response, Told, Watch, report, write};
+use super::{Config, Watch, foretold, report, write};
 use crate::error::CliError;
 use crate::output::{CHECKPOINT, RunDirectory};
 use crate::paint;
@@ -11,6 +11,7 @@ use hyperprior::infer::{InferSettings, OVERSAMPLED, Verdict};
 use hyperprior::journal::{Journal, Pages};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Source, Task};
+use hyperprior_bugs::told::{Foretold, Response, Told};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -146,7 +147,7 @@ impl Job {
             serde_json::to_writer_pretty(&mut out, &told.summary())?;
             writeln!(out)?;
         } else {
-            let text = report(told, !self.config.monitor.is_empty())? + &told.foretold.text();
+            let text = report(told, !self.config.monitor.is_empty())? + &foretold::text(&told.foretold);
             write!(out, "{}", paint::for_stdout(&text))?;
             if let Some(run) = run {
                 writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;

@@ -1,7 +1,5 @@
 //! What a person reads about a finished fit.
 
-use super::response::Response;
-use super::told::Told;
 use crate::error::CliError;
 use crate::names;
 use crate::render::{self, sparkline, two_figures};
@@ -10,6 +8,7 @@ use hyperprior::infer::{Correct, Doubt, Inferred, Method, Restarts, Verdict};
 use hyperprior::model::graph::{Quantity, Role};
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
 use hyperprior_bugs::fit::Source;
+use hyperprior_bugs::told::{Response, Told};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -67,7 +66,7 @@ fn ordered(told: &Told) -> Vec<Summary> {
         (false, _) => 2,
     };
     let mut ranks: HashMap<&str, u8> = HashMap::new();
-    for quantity in told.task.quantities() {
+    for quantity in told.quantities {
         let of_array = ranks.entry(ElementName::parse(&quantity.name).array).or_insert(u8::MAX);
         *of_array = rank(quantity).min(*of_array);
     }
@@ -254,8 +253,7 @@ fn discrete(told: &Told, summaries: &[Summary], chosen: bool) -> Result<String, 
         return Ok(String::new());
     }
     let latents: Vec<Monitor> = told
-        .task
-        .quantities()
+        .quantities
         .iter()
         .filter(|q| q.is_discrete && q.is_latent)
         .map(|q| Monitor::parse(&q.name))
@@ -264,4 +262,59 @@ fn discrete(told: &Told, summaries: &[Summary], chosen: bool) -> Result<String, 
     let own: Draws = if chosen || latents.is_empty() { draws.clone() } else { draws.select(&latents)? };
     let shown: Vec<_> = summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
     Ok(render::discrete(&own, &shown, render::ROWS)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperprior::fit::Quiet;
+    use hyperprior::infer::InferSettings;
+    use hyperprior::model::graph::Eliminate;
+    use hyperprior_bugs::fit::Task;
+    use hyperprior_bugs::{Array, Data, Options, compile};
+
+    /// A bound that rises to the end vetoes trust, whatever k̂ says, and a large k̂ does in its own two steps.
+    #[test]
+    fn the_gravest_doubt_is_the_verdict() {
+        let data = Data::default().with("y", Array::scalar(7.0));
+        let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
+        let compiled = compile(model, "coin", &data, &Options::default()).expect("a model");
+        let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
+        let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
+        let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
+        let said = |settled: bool, khat: Option<f64>, memory: f64| {
+            let mut posterior = posterior.clone();
+            if let Source::Approximate(inferred) = &mut posterior.source {
+                inferred.has_settled = Some(settled);
+                if let Some(khat) = khat {
+                    inferred.tail.khat = khat;
+                    inferred.tail.ess = 10.0;
+                }
+                inferred.moved.as_mut().expect("moves").memory = memory;
+            }
+            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, 0.0);
+            let ess = told.summaries[0].ess;
+            (told.verdict(), report(&told, false).expect("a report"), ess)
+        };
+        let (verdict, text, _) = said(true, None, 0.0);
+        assert_eq!(verdict, Verdict::Trust, "{text}");
+        assert!(text.contains("\nVerdict: trust. The bound had settled"), "{text}");
+        assert!(text.contains("log evidence  -2."), "{text}");
+        let (verdict, text, _) = said(false, None, 0.0);
+        assert_eq!(verdict, Verdict::Distrust, "{text}");
+        let reason = "The reason: the bound was still rising; give it more steps (--steps 400).";
+        assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
+        assert!(text.contains("log evidence  at least -2."), "{text}");
+        let (verdict, text, ess) = said(true, Some(0.8), 1.0);
+        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
+        assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
+        // Few draws have all the weight, and moves do not part them; or they do.
+        let (verdict, text, ess) = said(true, Some(0.5), 1.0);
+        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
+        assert!(text.contains("The reason: the draws are worth no more than 10 independent ones"), "{text}");
+        assert_eq!(said(true, Some(0.5), 0.1).0, Verdict::Trust);
+        let (verdict, text, _) = said(false, Some(1.2), 0.0);
+        assert_eq!(verdict, Verdict::Distrust);
+        assert!(text.contains(reason) && text.contains("\nWarning: k̂ = 1.20 is above"), "{text}");
+    }
 }

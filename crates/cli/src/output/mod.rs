@@ -5,7 +5,6 @@ mod columns;
 mod csv;
 mod parquet;
 pub mod pending;
-pub mod summary;
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +13,8 @@ pub use columns::Columns;
 pub use csv::quoted;
 pub use parquet::read as read_draws;
 pub use pending::WriteError;
+
+pub use hyperprior_bugs::told::summary;
 
 use crate::error::CliError;
 use hyperprior::posterior::Draws;

@@ -213,7 +213,7 @@ fn the_summary_has_the_fields_that_are_promised() {
         warnings: vec!["labels switch".to_owned()],
         plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
         course: None,
-        foretold: &crate::fit::Foretold::default(),
+        foretold: &hyperprior_bugs::told::Foretold::default(),
         linear_response: None,
         parameters: Parameters(&summaries),
     });

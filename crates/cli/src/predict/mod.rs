@@ -3,5 +3,5 @@
 mod report;
 mod run;
 
-pub use report::{Elpd, Predicted};
+pub use report::Predicted;
 pub use run::FittedRun;

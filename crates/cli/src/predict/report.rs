@@ -7,6 +7,7 @@ use crate::render;
 use hyperprior::bound::Estimate;
 use hyperprior::posterior::{Draws, Kind, Parameters, Summary, summarise};
 use hyperprior_bugs::carry::Carry;
+use hyperprior_bugs::predict::Elpd;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -29,17 +30,6 @@ pub struct Predicted {
     pub elpd: Option<Elpd>,
     /// How many of them it has.
     pub seen: usize,
-}
-
-/// The log predictive density of observations.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Elpd {
-    /// Its sum.
-    pub value: f64,
-    /// Its standard error over the observations.
-    pub standard_error: f64,
-    /// How many observations there are.
-    pub observations: usize,
 }
 
 /// `summary.json`.

@@ -6,6 +6,7 @@ use crate::fit::Config;
 use crate::output::read_draws;
 use hyperprior::Batch;
 use hyperprior::posterior::Draws;
+use hyperprior_bugs::predict::{Lacking, spread};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -53,24 +54,17 @@ impl FittedRun {
     pub fn draws(&self, names: &[String], len: usize) -> Result<Batch, CliError> {
         let places: HashMap<&str, usize> =
             self.draws.names().into_iter().enumerate().map(|(i, name)| (name, i)).collect();
-        let have = self.draws.len();
-        let mut out = Batch::zeros(names.len(), len);
-        for (to, name) in names.iter().enumerate() {
-            let Some(from) = places.get(name.as_str()) else {
-                let why = match self.config.monitor.as_str() {
-                    "" => String::new(),
-                    monitor => format!(": it was run with --monitor {monitor}"),
-                };
-                return Err(CliError::Lacking(format!(
-                    "the run in `{}` kept no draws of `{name}`{why}. Fit again without --monitor, or with `{name}` among its \
-                     names; or leave it out of --carry, and it is drawn from its law",
-                    self.path.display()
-                )));
+        let column = |name: &str| places.get(name).map(|i| self.draws.column(*i));
+        spread(names, (self.draws.len(), len), column).map_err(|Lacking { name }| {
+            let why = match self.config.monitor.as_str() {
+                "" => String::new(),
+                monitor => format!(": it was run with --monitor {monitor}"),
             };
-            let column = self.draws.column(*from);
-            let source = |s: usize| if len <= have { s * have / len } else { s % have };
-            out.column_mut(to).iter_mut().enumerate().for_each(|(s, x)| *x = column[source(s)]);
-        }
-        Ok(out)
+            CliError::Lacking(format!(
+                "the run in `{}` kept no draws of `{name}`{why}. Fit again without --monitor, or with `{name}` among its \
+                 names; or leave it out of --carry, and it is drawn from its law",
+                self.path.display()
+            ))
+        })
     }
 }

@@ -190,6 +190,11 @@ impl Draws {
         &self.values
     }
 
+    /// All draws, for whoever takes them over.
+    pub fn into_values(self) -> Batch {
+        self.values
+    }
+
     /// The logarithms of the importance weights, as given.
     pub fn log_weights(&self) -> Option<&[f64]> {
         self.log_weights.as_deref()

@@ -1,17 +1,23 @@
 //! A finished fit in the numbers and words that are told of it, on paper and as JSON.
 
-use super::foretold::Foretold;
-use super::response::Response;
+mod foretold;
+mod response;
+pub mod summary;
+
+pub use foretold::{Foretold, LeftOut, TAIL_MIN, WaicSummary, Worst};
+pub use response::Response;
+
+use crate::fit::{Posterior, Source, Task};
 use crate::names;
-use crate::output::summary::{Course, Elbo, Evidence, Plan, RunSummary, SCHEMA};
 use hyperprior::infer::{Doubt, InferSettings, Inferred, Verdict};
-use hyperprior::model::graph::{Outline, Role};
-use hyperprior::model::{CommonFault, Fault};
+use hyperprior::model::graph::{Outline, Quantity, Role};
+use hyperprior::model::{CommonFault, Fault, Model};
 use hyperprior::posterior::{Kind, Parameters, Summary, label_switching};
-use hyperprior_bugs::fit::{Posterior, Source, Task};
 use std::collections::BTreeMap;
+use summary::{Course, Elbo, Evidence, Plan, RunSummary, SCHEMA};
 
 /// What there is to tell.
+#[derive(Debug)]
 pub struct Told<'a> {
     /// The model's name.
     pub name: String,
@@ -19,10 +25,12 @@ pub struct Told<'a> {
     pub observed: usize,
     /// What the front end warned of.
     pub warned: Vec<String>,
-    /// The task.
-    pub task: &'a Task,
-    /// Its latents.
+    /// What was wanted of a graph; nothing where the model is none.
+    pub quantities: &'a [Quantity],
+    /// The latents of the graph.
     pub outline: Vec<Outline>,
+    /// The names of the latents that are approximated.
+    pub fitted: Vec<String>,
     /// The settings.
     pub settings: InferSettings,
     /// The draws.
@@ -38,22 +46,35 @@ pub struct Told<'a> {
 }
 
 impl<'a> Told<'a> {
-    /// Summarises a fit.
+    /// Summarises a fit of a graph.
     pub fn new(
-        (name, observed, warned): (String, usize, Vec<String>),
+        about: (String, usize, Vec<String>),
         task: &'a Task,
         settings: InferSettings,
         posterior: &'a Posterior,
         wall_seconds: f64,
     ) -> Self {
+        let own = Self::of_model(about, task.model(), settings, posterior, wall_seconds);
+        Self { quantities: task.quantities(), outline: task.model().outline(), ..own }
+    }
+
+    /// Summarises a fit of any model.
+    pub fn of_model(
+        (name, observed, warned): (String, usize, Vec<String>),
+        model: &dyn Model,
+        settings: InferSettings,
+        posterior: &'a Posterior,
+        wall_seconds: f64,
+    ) -> Self {
         let summaries = posterior.summaries();
-        let outline = task.model().outline();
+        let latents = model.latents();
         Self {
             name,
             observed,
             warned,
-            task,
-            outline,
+            quantities: &[],
+            outline: Vec::new(),
+            fitted: (0..latents.len()).map(|i| latents.name(i)).collect(),
             settings,
             posterior,
             summaries,
@@ -80,9 +101,8 @@ impl<'a> Told<'a> {
     pub fn gradients(&self) -> BTreeMap<String, Vec<String>> {
         let mut gradients: BTreeMap<String, Vec<String>> = BTreeMap::new();
         if let Some(inferred) = self.inferred() {
-            let latents = hyperprior::Model::latents(self.task.model());
             for (i, plan) in inferred.fitted.plans.iter().enumerate() {
-                gradients.entry(plan.to_string()).or_default().push(latents.name(i));
+                gradients.entry(plan.to_string()).or_default().push(self.fitted[i].clone());
             }
         }
         gradients
@@ -232,58 +252,4 @@ fn said(fault: &Fault) -> String {
 
 fn exactly(log: f64) -> (Elbo, Evidence) {
     (Elbo { value: log, standard_error: 0.0, upper: Some(log) }, Evidence { log, standard_error: 0.0 })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::fit::report;
-    use hyperprior::fit::Quiet;
-    use hyperprior::model::graph::Eliminate;
-    use hyperprior_bugs::{Array, Data, Options, compile};
-
-    /// A bound that rises to the end vetoes trust, whatever k̂ says, and a large k̂ does in its own two steps.
-    #[test]
-    fn the_gravest_doubt_is_the_verdict() {
-        let data = Data::default().with("y", Array::scalar(7.0));
-        let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
-        let compiled = compile(model, "coin", &data, &Options::default()).expect("a model");
-        let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
-        let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
-        let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
-        let said = |settled: bool, khat: Option<f64>, memory: f64| {
-            let mut posterior = posterior.clone();
-            if let Source::Approximate(inferred) = &mut posterior.source {
-                inferred.has_settled = Some(settled);
-                if let Some(khat) = khat {
-                    inferred.tail.khat = khat;
-                    inferred.tail.ess = 10.0;
-                }
-                inferred.moved.as_mut().expect("moves").memory = memory;
-            }
-            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, 0.0);
-            let ess = told.summaries[0].ess;
-            (told.verdict(), report(&told, false).expect("a report"), ess)
-        };
-        let (verdict, text, _) = said(true, None, 0.0);
-        assert_eq!(verdict, Verdict::Trust, "{text}");
-        assert!(text.contains("\nVerdict: trust. The bound had settled"), "{text}");
-        assert!(text.contains("log evidence  -2."), "{text}");
-        let (verdict, text, _) = said(false, None, 0.0);
-        assert_eq!(verdict, Verdict::Distrust, "{text}");
-        let reason = "The reason: the bound was still rising; give it more steps (--steps 400).";
-        assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
-        assert!(text.contains("log evidence  at least -2."), "{text}");
-        let (verdict, text, ess) = said(true, Some(0.8), 1.0);
-        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
-        assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
-        // Few draws have all the weight, and moves do not part them; or they do.
-        let (verdict, text, ess) = said(true, Some(0.5), 1.0);
-        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
-        assert!(text.contains("The reason: the draws are worth no more than 10 independent ones"), "{text}");
-        assert_eq!(said(true, Some(0.5), 0.1).0, Verdict::Trust);
-        let (verdict, text, _) = said(false, Some(1.2), 0.0);
-        assert_eq!(verdict, Verdict::Distrust);
-        assert!(text.contains(reason) && text.contains("\nWarning: k̂ = 1.20 is above"), "{text}");
-    }
 }

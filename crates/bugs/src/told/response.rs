@@ -1,11 +1,10 @@
 //! Linear response of a mean-field fit: the spreads that it would have with the dependence that it leaves out.
 
-use crate::error::CliError;
+use crate::fit::{FitError, Task};
 use hyperprior::infer::{InferSettings, Inferred, Whitened};
 use hyperprior::model::graph::Quantity;
 use hyperprior::posterior::{LinearResponse, ResponseSettings, linear_response};
 use hyperprior::{Batch, Error, Model};
-use hyperprior_bugs::fit::Task;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -37,7 +36,10 @@ pub enum Response {
 impl Response {
     /// The linear response of a fit. A curvature that is not that of a maximum, and a fit that is too large, are told, not errors:
     /// the rest of the fit is as it is.
-    pub fn of(task: &Task, inferred: &Inferred, settings: &InferSettings) -> Result<Self, CliError> {
+    ///
+    /// # Errors
+    /// What the engine says of anything else.
+    pub fn of(task: &Task, inferred: &Inferred, settings: &InferSettings) -> Result<Self, FitError> {
         let model = task.model();
         let quantities: Vec<Quantity> = task.quantities().iter().filter(|q| model.is_fitted(q)).cloned().collect();
         let missing = |reason: String| Ok(Self::Missing { reason });

@@ -1,6 +1,6 @@
 //! What `summary.json` holds.
 
-use crate::fit::Foretold;
+use super::{Foretold, Response};
 use hyperprior::fit::Round;
 use hyperprior::infer::{Restarts, Rung, Verdict};
 use hyperprior::posterior::Parameters;
@@ -47,7 +47,7 @@ pub struct RunSummary<'a> {
     pub foretold: &'a Foretold,
     /// Spreads and correlations by linear response, where they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub linear_response: Option<&'a crate::fit::Response>,
+    pub linear_response: Option<&'a Response>,
     /// Every scalar that was monitored.
     pub parameters: Parameters<'a>,
 }

@@ -1,0 +1,38 @@
+"""The corpus that is always there."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _hyperprior
+
+
+class Counts(NamedTuple):
+    """Counts of words, as the parts of a matrix in compressed rows: a row for each document, a column for each term."""
+
+    indptr: NDArray[np.int64]
+    indices: NDArray[np.int64]
+    data: NDArray[np.float64]
+    names: list[str]
+    vocabulary: list[str]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Documents and terms."""
+        return len(self.names), len(self.vocabulary)
+
+    def tocsr(self) -> Any:
+        """A SciPy matrix; the numbers are not copied."""
+        try:
+            from scipy.sparse import csr_matrix
+        except ImportError:
+            raise ImportError("tocsr() needs SciPy; pip install 'hyperprior[sklearn]'") from None
+        return csr_matrix((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+
+
+def bible() -> Counts:
+    """The King James Bible, a document for each of its 1189 chapters."""
+    return Counts(*_hyperprior.bible())

@@ -1,0 +1,216 @@
+"""Deep exponential families by scikit-learn's conventions."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import _hyperprior, _progress
+from ._arguments import number, text, whole
+from ._estimator import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Rows, TransformerMixin, must_be_fitted, rows
+from ._hyperprior import Error
+
+_SEED_MAX = 2**64 - 1
+
+
+class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Topics of counts: a deep exponential family, trained by variational inference that keeps the dependence between latents.
+
+    ```python
+    topics = hyperprior.DEF(layers=(50, 10), epochs=30).fit(counts)
+    topics.topics(5)
+    ```
+
+    Args:
+        layers: The widths of the layers, the one next to the words first; `"bernoulli:30"` names a family of its own.
+        family: The family of the others: poisson, bernoulli, gaussian or gamma.
+        method: The variational model of a document: mean-field, tight, hvm, mixture:J, low-rank:R or flow:L,M.
+        epochs: How often every document is visited.
+        seed: The random seed: same seed, same numbers, and those of `hyperprior topics`.
+        weights: What is believed of the weights: gamma, log-normal or point.
+        batch: Documents in a minibatch.
+        draws: Draws of a document's latents in a step: 1, 2, 4 or 8.
+        gamma_shape: The shape of the latents of gamma layers.
+        amortize: The hidden units of a network that gives documents their parameters; without it each has its own.
+        steps: Steps that fit the latents of a document in `transform`.
+        vocabulary: The terms of the columns, for `topics`; the columns' names or numbers, where it is not given.
+        progress: True, False, a function to tell, or None for a bar where somebody sees it.
+
+    Attributes:
+        components_: The mean weights of the terms, a row for each topic; the topic that explains most comes first.
+        between_: The mean weights between layers, a row for each latent above.
+        objective_: What was climbed per word, epoch by epoch.
+        elbo_: The bound per word at the end.
+        n_features_in_: How many terms there are.
+    """
+
+    def __init__(
+        self,
+        layers: Sequence[int | str] = (100, 30, 15),
+        family: str = "poisson",
+        method: str = "hvm",
+        epochs: int = 60,
+        seed: int = 1,
+        *,
+        weights: str = "gamma",
+        batch: int = 256,
+        draws: int = 4,
+        gamma_shape: float = 0.3,
+        amortize: int | None = None,
+        steps: int = 300,
+        vocabulary: Sequence[str] | None = None,
+        progress: bool | _progress.Tell | None = None,
+    ) -> None:
+        self.layers = layers
+        self.family = family
+        self.method = method
+        self.epochs = epochs
+        self.seed = seed
+        self.weights = weights
+        self.batch = batch
+        self.draws = draws
+        self.gamma_shape = gamma_shape
+        self.amortize = amortize
+        self.steps = steps
+        self.vocabulary = vocabulary
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> DEF:
+        """Trains on counts, a row for each document."""
+        settings = self._settings()
+        counts = rows(self, X, reset=True)
+        terms = self._terms()
+        self._trained = self._watched(lambda tell: _hyperprior.Trained.fit(counts, terms, settings, tell))
+        self._told = json.loads(self._trained.topics)
+        layers = [self._told["topics"], *self._told["themes"]]
+        #: The latents of each layer in the order in which they are told.
+        self._orders = [[one["latent"] for one in layer] for layer in layers]
+        self.components_: NDArray[np.float64] = self._trained.weights(0)[self._orders[0]]
+        self.between_ = [
+            self._trained.weights(i + 1)[np.ix_(above, below)]
+            for i, (below, above) in enumerate(zip(self._orders, self._orders[1:], strict=False))
+        ]
+        self.objective_ = np.asarray(self._trained.history)
+        self.elbo_: float = self._trained.elbo
+        self.vocabulary_ = terms
+        return self
+
+    def transform(self, X: Any) -> NDArray[np.float64]:
+        """How active each topic is in each document: E z of the lowest layer, a column for each topic."""
+        return self.activations(X)[0]
+
+    def activations(self, X: Any) -> list[NDArray[np.float64]]:
+        """E z of every layer, from below: an array for each, with a row for each document."""
+        must_be_fitted(self)
+        counts = rows(self, X, reset=False)
+        steps, seed = whole("steps", self.steps, 1), whole("seed", self.seed, 0, _SEED_MAX)
+        found, _ = self._watched(lambda tell: self._trained.infer(counts, steps, seed, tell))
+        return [own[:, order] for own, order in zip(found, self._orders, strict=True)]
+
+    def perplexity(self, X: Any, hide: str = "types") -> float:
+        """How well a half of each document foretells the other: the perplexity of hidden word types, or of hidden words.
+
+        Lower is better: it is as if each hidden word were guessed among so many that are equally likely.
+        """
+        return float(self._heldout(X, hide)["perplexity"])
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Minus the logarithm of the perplexity: nats for each hidden word, larger is better."""
+        return -math.log(self.perplexity(X))
+
+    def topics(self, n: int = 10, vocabulary: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The topics by their `n` foremost words, the topic that explains most first: `share`, the part of all words that it explains,
+        and `words`."""
+        must_be_fitted(self)
+        return [{"share": one["share"], "words": self._words(one, n, vocabulary)} for one in self._told["topics"]]
+
+    def themes(self, layer: int = 1, n: int = 10, vocabulary: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """The latents of a layer above the lowest: `uses`, those that they raise in the layer below, and the `words` reached by it."""
+        must_be_fitted(self)
+        whole("layer", layer, 1, max(len(self._told["themes"]), 1))
+        themes = self._told["themes"][layer - 1] if self._told["themes"] else []
+        return [
+            {"uses": [used["number"] - 1 for used in one["uses"]], "words": self._words(one, n, vocabulary)} for one in themes
+        ]
+
+    def save(self, path: Any) -> None:
+        """Writes the file `model` of a run of `hyperprior topics`, which finds the topics in documents that come later."""
+        must_be_fitted(self)
+        with open(path, "wb") as file:
+            file.write(self._trained.model())
+
+    def _words(self, told: dict[str, Any], n: int, vocabulary: Sequence[str] | None) -> list[str]:
+        words = [one["word"] for one in told["words"][: whole("n", n, 1, 100)]]
+        if vocabulary is None:
+            return words
+        if len(vocabulary) != len(self.vocabulary_):
+            raise ValueError(f"vocabulary has {len(vocabulary)} terms, and there are {len(self.vocabulary_)} columns")
+        places = {term: i for i, term in enumerate(self.vocabulary_)}
+        return [str(vocabulary[places[word]]) for word in words]
+
+    def _heldout(self, X: Any, hide: str) -> dict[str, float]:
+        must_be_fitted(self)
+        counts = rows(self, X, reset=False)
+        seed = whole("seed", self.seed, 0, _SEED_MAX)
+        found = self._watched(lambda tell: self._trained.heldout(counts, hide, seed, tell))
+        if found["hidden"] == 0:
+            raise Error("no document has two different words, so that none could be hidden; score longer documents")
+        return found
+
+    def _watched(self, work: Any) -> Any:
+        tell = _progress.teller(self.progress)
+        try:
+            return work(tell)
+        finally:
+            _progress.finish(tell)
+
+    def _terms(self) -> list[str]:
+        if self.vocabulary is not None:
+            terms = [str(term) for term in self.vocabulary]
+            if len(terms) != self.n_features_in_:
+                raise ValueError(f"vocabulary has {len(terms)} terms, and X has {self.n_features_in_} columns")
+            return terms
+        own = getattr(self, "feature_names_in_", None)
+        return [str(term) for term in own] if own is not None else [str(i) for i in range(self.n_features_in_)]
+
+    def _settings(self) -> str:
+        if isinstance(self.layers, (int, str)):
+            layers: Sequence[int | str] = [self.layers]
+        else:
+            layers = self.layers
+        settings: dict[str, Any] = {
+            "layers": [_layer(one, text("family", self.family)) for one in layers],
+            "method": text("method", self.method),
+            "epochs": whole("epochs", self.epochs, 1, 2**32 - 1),
+            "seed": whole("seed", self.seed, 0, _SEED_MAX),
+            "weights": text("weights", self.weights),
+            "batch": whole("batch", self.batch, 1),
+            "draws": whole("draws", self.draws, 1),
+            "gamma_shape": number("gamma_shape", self.gamma_shape),
+            "amortize": None if self.amortize is None else whole("amortize", self.amortize, 1),
+        }
+        return json.dumps(settings)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.components_.shape[0])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.positive_only = True
+        return tags
+
+
+def _layer(one: int | str, family: str) -> dict[str, Any]:
+    if isinstance(one, str):
+        own, colon, width = one.partition(":")
+        if not colon or not width.strip().isdigit():
+            raise Error(f"layers: `{one}` is no layer; write a width, such as 30, or a family with it, such as bernoulli:30")
+        return {"family": own.strip(), "width": whole("layers", int(width), 1, 4096)}
+    return {"family": family, "width": whole("layers", one, 1, 4096)}

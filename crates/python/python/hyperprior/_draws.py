@@ -1,0 +1,94 @@
+"""Draws by name: arrays that look at one block of numbers, which nobody copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Draws(Mapping[str, "NDArray[Any]"]):
+    """Arrays by name, each of shape `(draws, *shape)`.
+
+    Continuous ones are views of the numbers as the engine left them; discrete ones are made of whole numbers once, when they are first
+    asked for. Elements that were not drawn, such as observed ones of an array with missing values, are NaN.
+    """
+
+    def __init__(self, values: NDArray[np.float64], names: list[str], discrete: list[bool]) -> None:
+        values.flags.writeable = False
+        #: A row for each scalar.
+        self.values = values
+        #: The scalars' names.
+        self.names = names
+        self.discrete = discrete
+        self._rows = {name: row for row, name in enumerate(names)}
+        self._arrays: dict[str, list[tuple[tuple[int, ...], int]]] = {}
+        for row, name in enumerate(names):
+            array, indices = _parse(name)
+            self._arrays.setdefault(array, []).append((indices, row))
+        self._made: dict[str, NDArray[Any]] = {}
+
+    def __len__(self) -> int:
+        return len(self._arrays)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._arrays)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def is_discrete(self, name: str) -> bool:
+        """Whether its values are whole numbers."""
+        return all(self.discrete[row] for _, row in self._arrays[name])
+
+    def _make(self, name: str) -> NDArray[Any]:
+        if name not in self._arrays:
+            if name in self._rows:
+                row = self._rows[name]
+                return self._typed(self.values[row], self.discrete[row])
+            raise KeyError(f"there are no draws of `{name}`; there are: {', '.join(self._arrays)}")
+        elements = self._arrays[name]
+        rows = [row for _, row in elements]
+        shape = _box([indices for indices, _ in elements])
+        if shape is not None:
+            is_block = rows == list(range(rows[0], rows[0] + len(rows)))
+            own = self.values[rows[0] : rows[0] + len(rows)] if is_block else self.values[rows]
+            own = np.moveaxis(own.reshape(*shape, own.shape[1]), -1, 0)
+            return self._typed(own, self.is_discrete(name))
+        # Some elements were not drawn.
+        most = tuple(int(n) for n in np.max([indices for indices, _ in elements], axis=0))
+        whole = np.full((self.values.shape[1], *most), np.nan)
+        for indices, row in elements:
+            whole[(slice(None), *(i - 1 for i in indices))] = self.values[row]
+        whole.flags.writeable = False
+        return whole
+
+    def _typed(self, own: NDArray[np.float64], is_discrete: bool) -> NDArray[Any]:
+        if not is_discrete:
+            return own
+        made = own.astype(np.int64)
+        made.flags.writeable = False
+        return made
+
+
+def _parse(name: str) -> tuple[str, tuple[int, ...]]:
+    array, bracket, rest = name.partition("[")
+    return (array, tuple(int(i) for i in rest[:-1].split(","))) if bracket else (name, ())
+
+
+def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    """The lengths of the box that the elements fill, the last index running fastest; None where they leave holes."""
+    if indices == [()]:
+        return ()
+    first, last = indices[0], indices[-1]
+    if any(len(one) != len(first) for one in indices):
+        return None
+    shape = tuple(b - a + 1 for a, b in zip(first, last, strict=True))
+    if any(n < 1 for n in shape) or int(np.prod(shape)) != len(indices):
+        return None
+    expected = np.stack(np.unravel_index(np.arange(len(indices)), shape), axis=1) + np.array(first)
+    return shape if np.array_equal(expected, np.array(indices)) else None

@@ -1,0 +1,62 @@
+"""The compiled half of the package."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_Tell = Callable[[str, int, int, float | None], None] | None
+_Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
+
+class Error(ValueError): ...
+
+class Program:
+    warnings: list[str]
+    drawn: str
+    def __new__(
+        cls,
+        source: str,
+        name: str,
+        data: Mapping[str, NDArray[np.float64]],
+        init: Mapping[str, NDArray[np.float64]] | None,
+        dialect: str,
+        eliminated: str,
+    ) -> Program: ...
+    def latents(self) -> list[str]: ...
+    def observed(self) -> int: ...
+    def fit(self, settings_json: str, monitor: str, checks: Mapping[str, bool], tell: _Tell) -> dict[str, Any]: ...
+    def predict(
+        self,
+        new: Program,
+        kept: tuple[NDArray[np.float64], list[str]],
+        named: tuple[str | None, str | None],
+        how: tuple[int | None, int],
+    ) -> dict[str, Any]: ...
+
+class Function:
+    def __new__(
+        cls,
+        latents: list[tuple[str, list[int], str, float, float]],
+        log_joint: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        gradient: Callable[[NDArray[np.float64]], NDArray[np.float64]] | None,
+    ) -> Function: ...
+    def fit(self, settings_json: str, init: list[float | None] | None, name: str, tell: _Tell) -> dict[str, Any]: ...
+    def check(self, seed: int) -> None: ...
+
+class Trained:
+    topics: str
+    history: list[float]
+    elbo: float
+    def __new__(cls, saved: bytes, topics: str, history: list[float], elbo: float) -> Trained: ...
+    @staticmethod
+    def fit(rows: _Rows, vocabulary: list[str], settings_json: str, tell: _Tell) -> Trained: ...
+    def model(self) -> bytes: ...
+    def weights(self, layer: int) -> NDArray[np.float64]: ...
+    def infer(
+        self, rows: _Rows, steps: int, seed: int, tell: _Tell
+    ) -> tuple[list[NDArray[np.float64]], NDArray[np.float64]]: ...
+    def heldout(self, rows: _Rows, hide: str, seed: int, tell: _Tell) -> dict[str, float]: ...
+
+def bible() -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64], list[str], list[str]]: ...
+def split(rows: _Rows, vocabulary: list[str], share: float, seed: int) -> tuple[list[int], list[int], float]: ...

@@ -1,0 +1,70 @@
+"""The hidden variables of a function: their shapes, and the values that they can take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ._arguments import whole
+
+Shape = "int | tuple[int, ...]"
+
+
+@dataclass(frozen=True)
+class Latent:
+    """An array of hidden variables that share a support; made by `binary`, `counts`, `integers`, `real`, `positive` and
+    `unit_interval`."""
+
+    support: str
+    shape: tuple[int, ...]
+    lower: float = 0.0
+    upper: float = 0.0
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the values are whole numbers."""
+        return self.support in ("integers", "counts")
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        size = 1
+        for length in self.shape:
+            size *= length
+        return size
+
+
+def binary(shape: Any = ()) -> Latent:
+    """Zero or one."""
+    return Latent("integers", _shape(shape), 0.0, 1.0)
+
+
+def integers(lower: int, upper: int, shape: Any = ()) -> Latent:
+    """Whole numbers from `lower` to `upper`, both included."""
+    least, most = whole("lower", lower, -(2**53), 2**53), whole("upper", upper, -(2**53), 2**53)
+    return Latent("integers", _shape(shape), float(least), float(most))
+
+
+def counts(shape: Any = ()) -> Latent:
+    """Whole numbers from zero up."""
+    return Latent("counts", _shape(shape))
+
+
+def real(shape: Any = ()) -> Latent:
+    """Any numbers."""
+    return Latent("real", _shape(shape))
+
+
+def positive(shape: Any = ()) -> Latent:
+    """Numbers above zero."""
+    return Latent("positive", _shape(shape))
+
+
+def unit_interval(shape: Any = ()) -> Latent:
+    """Numbers between zero and one."""
+    return Latent("unit", _shape(shape))
+
+
+def _shape(shape: Any) -> tuple[int, ...]:
+    lengths = shape if isinstance(shape, (tuple, list)) else (shape,)
+    return tuple(whole("shape", length, 1) for length in lengths)

@@ -1,0 +1,320 @@
+//! A model that is a function of Python: log p(x, z) for a batch of draws, with what inference needs made from it.
+//!
+//! Conditionals of discrete latents come from the log joint with every value put in. Where there is no gradient, central differences
+//! of the log joint take its place. Continuous latents are fitted on the line, and the function sees them on their own scale.
+
+use crate::draws::{self, matrix};
+use crate::error::said;
+use crate::infer::{left_behind, log_density, settings, within_memory};
+use crate::watch::Watch;
+use hyperprior::infer::{Starts, infer};
+use hyperprior::model::{Conditionals, Gradient, Latents, Model, Support};
+use hyperprior::posterior::{Column, Draws};
+use hyperprior::{Batch, Result};
+use hyperprior_bugs::fit::{FitError, Posterior, Source};
+use hyperprior_bugs::told::Told;
+use hyperprior_math::bijector::Bijector;
+use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// Numbers that go to Python at once.
+const NUMBERS_MAX: usize = 1 << 22;
+/// The step of central differences: the cube root of what a double leaves out.
+const STEP: f64 = 6e-6;
+/// What a call costs, in additions: the interpreter is in it, however little the function does.
+const WORK: usize = 20_000;
+
+/// A function with its latents.
+#[pyclass(frozen, module = "hyperprior._hyperprior")]
+pub struct Function {
+    /// On the line.
+    latents: Latents,
+    /// Of each scalar: none for a discrete one.
+    bijectors: Vec<Option<Bijector>>,
+    /// From the latents on their own scale, a row each, to the log density of each draw.
+    log_joint: Py<PyAny>,
+    /// From the same to a row of derivatives for each latent.
+    own_gradient: Option<Py<PyAny>>,
+    /// Whether no latent is continuous, and there is no derivative to look for.
+    continuous: Vec<usize>,
+    /// What the function raised first; it comes out as it is.
+    raised: Mutex<Option<PyErr>>,
+}
+
+#[pymethods]
+impl Function {
+    /// `latents` are names, shapes, and the smallest and largest value with the word for the support.
+    #[new]
+    fn new(
+        latents: Vec<(String, Vec<usize>, String, f64, f64)>,
+        log_joint: Py<PyAny>,
+        gradient: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let (mut on_line, mut bijectors) = (Latents::new(), Vec::new());
+        for (name, shape, word, lower, upper) in latents {
+            let support = match word.as_str() {
+                "real" => Support::Real,
+                "positive" => Support::Positive,
+                "unit" => Support::UnitInterval,
+                "counts" => Support::Counts,
+                "integers" => Support::Integers { lower, upper },
+                other => return Err(said(format!("latent `{name}`: `{other}` is no support"))),
+            };
+            let bijector = Bijector::for_support(support);
+            on_line = on_line.array(&name, &shape, bijector.map_or(support, |_| Support::Real)).map_err(said)?;
+            bijectors.extend((0..shape.iter().product()).map(|_| bijector));
+        }
+        if on_line.is_empty() {
+            return Err(said(hyperprior::Error::EmptyModel));
+        }
+        let continuous = (0..bijectors.len()).filter(|i| bijectors[*i].is_some()).collect();
+        let raised = Mutex::new(None);
+        Ok(Self { latents: on_line, bijectors, log_joint, own_gradient: gradient, continuous, raised })
+    }
+
+    /// Fits it. With what a fit of a program gives.
+    fn fit<'py>(
+        &self,
+        py: Python<'py>,
+        settings_json: &str,
+        init: Option<Vec<Option<f64>>>,
+        name: String,
+        tell: Option<Py<PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let began = Instant::now();
+        let how = settings(settings_json)?;
+        within_memory(how.draws, self.latents.len(), self.latents.len())?;
+        let given = init.map(|init| self.on_line(&init)).transpose()?;
+        self.forget();
+        let mut watch = Watch::new(tell);
+        let found = py.detach(|| -> std::result::Result<_, FitError> {
+            let starts = Starts { given, points: None };
+            let inferred = infer(self, &starts, &how, &mut watch)?;
+            let draws = self.draws(&inferred.z)?;
+            let log_density = log_density(self, &inferred.z)?;
+            Ok((Posterior { draws, source: Source::Approximate(Box::new(inferred)) }, log_density))
+        });
+        // What the function raised comes before what was made of it.
+        if let Some(raised) = self.raised.lock().ok().and_then(|mut raised| raised.take()) {
+            return Err(raised);
+        }
+        watch.finish()?;
+        let (posterior, log_density) = found.map_err(said)?;
+        let told = Told::of_model((name, 0, Vec::new()), self, how, &posterior, began.elapsed().as_secs_f64());
+        let out = left_behind(py, &told)?;
+        out.set_item("log_density", log_density.map(|log| PyArray1::from_vec(py, log)))?;
+        draws::give(py, posterior.draws, &out)?;
+        Ok(out)
+    }
+
+    /// Holds what is made of the function against it: the gradient against central differences, at random points.
+    fn check(&self, py: Python, seed: u64) -> PyResult<()> {
+        self.forget();
+        let checked = py.detach(|| hyperprior::check(self, seed));
+        match self.raised.lock().ok().and_then(|mut raised| raised.take()) {
+            Some(raised) => Err(raised),
+            None => checked.map(|_| ()).map_err(said),
+        }
+    }
+}
+
+impl Function {
+    fn forget(&self) {
+        if let Ok(mut raised) = self.raised.lock() {
+            *raised = None;
+        }
+    }
+
+    /// Keeps an exception for later, and stops.
+    fn keep(&self, error: PyErr) -> hyperprior::Error {
+        let words = error.to_string();
+        if let Ok(mut raised) = self.raised.lock() {
+            raised.get_or_insert(error);
+        }
+        hyperprior::Error::Model(words)
+    }
+
+    /// Whether something was raised already: then nothing is worth calculating.
+    fn go_on(&self) -> Result<()> {
+        match self.raised.lock() {
+            Ok(raised) if raised.is_none() => Ok(()),
+            _ => Err(hyperprior::Error::Model("the function raised an exception".to_owned())),
+        }
+    }
+
+    /// Starting values on the line.
+    fn on_line(&self, init: &[Option<f64>]) -> PyResult<Vec<Option<f64>>> {
+        let one = |i: usize, value: f64| {
+            let mut u = [value];
+            if let Some(bijector) = &self.bijectors[i] {
+                bijector.inverse(&[value], &mut u);
+            }
+            let is_there = match self.latents.support(i) {
+                support if support.is_discrete() => support.contains(value),
+                _ => u[0].is_finite(),
+            };
+            let name = self.latents.name(i);
+            is_there.then_some(u[0]).ok_or_else(|| said(format!("init: `{name}` cannot be {value}")))
+        };
+        init.iter().enumerate().map(|(i, value)| value.map(|value| one(i, value)).transpose()).collect()
+    }
+
+    /// The latents on their own scale.
+    fn own(&self, z: &Batch) -> Batch {
+        let mut own = z.clone();
+        for i in &self.continuous {
+            if let Some(bijector) = &self.bijectors[*i] {
+                bijector.forward(z.column(*i), own.column_mut(*i));
+            }
+        }
+        own
+    }
+
+    fn draws(&self, z: &Batch) -> std::result::Result<Draws, FitError> {
+        let column = |i: usize| match self.bijectors[i] {
+            Some(_) => Column::continuous(self.latents.name(i)),
+            None => Column::discrete(self.latents.name(i)),
+        };
+        Ok(Draws::new((0..self.latents.len()).map(column).collect(), self.own(z))?)
+    }
+
+    /// The log density on the line.
+    fn evaluate(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        self.go_on()?;
+        let own = self.own(z);
+        let shape = [own.columns_len(), own.draws_len()];
+        Python::attach(|py| -> PyResult<()> {
+            let found = self.log_joint.call1(py, (matrix(py, own.into_vec(), shape)?,))?;
+            let found: PyReadonlyArray1<f64> = found.extract(py)?;
+            out.copy_from_slice(found.as_slice().map_err(said)?);
+            Ok(())
+        })
+        .map_err(|error| self.keep(error))?;
+        self.add_maps(z, out);
+        Ok(())
+    }
+
+    fn add_maps(&self, z: &Batch, out: &mut [f64]) {
+        let mut slopes = vec![0.0; z.draws_len()];
+        for i in &self.continuous {
+            if let Some(bijector) = self.bijectors[*i].filter(|b| *b != Bijector::Identity) {
+                bijector.log_derivative(z.column(*i), &mut slopes);
+                out.iter_mut().zip(&slopes).for_each(|(out, slope)| *out += slope);
+            }
+        }
+    }
+
+    /// Copies of a batch, each changed, with their log densities: as many at a time as may go to Python at once.
+    fn copies(
+        &self,
+        z: &Batch,
+        len: usize,
+        change: impl Fn(usize, &mut Batch, usize),
+        mut take: impl FnMut(usize, &[f64]),
+    ) -> Result<()> {
+        let (n, draws) = (z.columns_len(), z.draws_len());
+        let at_once = (NUMBERS_MAX / (n * draws).max(1)).clamp(1, len.max(1));
+        let mut log_p = Vec::new();
+        for first in (0..len).step_by(at_once) {
+            let few = at_once.min(len - first);
+            let mut copies = Batch::zeros(n, few * draws);
+            for i in 0..n {
+                let column = copies.column_mut(i);
+                (0..few).for_each(|c| column[c * draws..(c + 1) * draws].copy_from_slice(z.column(i)));
+            }
+            (0..few).for_each(|c| change(first + c, &mut copies, c * draws));
+            log_p.resize(few * draws, 0.0);
+            self.evaluate(&copies, &mut log_p)?;
+            (0..few).for_each(|c| take(first + c, &log_p[c * draws..(c + 1) * draws]));
+        }
+        Ok(())
+    }
+}
+
+/// How far a number is moved to either side.
+fn step(x: f64) -> f64 {
+    STEP * x.abs().max(1.0)
+}
+
+impl Model for Function {
+    fn latents(&self) -> &Latents {
+        &self.latents
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        self.evaluate(z, out)
+    }
+
+    fn conditionals(&self) -> Option<&dyn Conditionals> {
+        (self.continuous.len() < self.latents.len()).then_some(self)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        Some(self)
+    }
+
+    fn work(&self) -> usize {
+        WORK
+    }
+}
+
+impl Conditionals for Function {
+    fn log_conditional(&self, i: usize, z: &Batch, values: &[f64], out: &mut Batch) -> Result<()> {
+        let draws = z.draws_len();
+        self.copies(
+            z,
+            values.len(),
+            |v, copies, at| copies.column_mut(i)[at..at + draws].fill(values[v]),
+            |v, log_p| out.column_mut(v).copy_from_slice(log_p),
+        )
+    }
+}
+
+impl Gradient for Function {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        self.evaluate(z, out)?;
+        let (n, draws) = (z.columns_len(), z.draws_len());
+        d_z.reset(n, draws);
+        if self.continuous.is_empty() {
+            return Ok(());
+        }
+        let Some(own_gradient) = &self.own_gradient else {
+            // A copy to the right of each number, then one to the left.
+            return self.copies(
+                z,
+                2 * self.continuous.len(),
+                |c, copies, at| {
+                    let side = if c % 2 == 0 { 1.0 } else { -1.0 };
+                    let column = &mut copies.column_mut(self.continuous[c / 2])[at..at + draws];
+                    column.iter_mut().for_each(|x| *x += side * step(*x));
+                },
+                |c, log_p| {
+                    let side = if c % 2 == 0 { 1.0 } else { -1.0 };
+                    let (x, d) = (z.column(self.continuous[c / 2]), d_z.column_mut(self.continuous[c / 2]));
+                    for s in 0..draws {
+                        d[s] += side * log_p[s] / (2.0 * step(x[s]));
+                    }
+                },
+            );
+        };
+        let mut d_own = vec![0.0; n * draws];
+        Python::attach(|py| -> PyResult<()> {
+            let own = matrix(py, self.own(z).into_vec(), [n, draws])?;
+            let found = own_gradient.call1(py, (own,))?;
+            let found: PyReadonlyArray2<f64> = found.extract(py)?;
+            d_own.copy_from_slice(found.as_slice().map_err(said)?);
+            Ok(())
+        })
+        .map_err(|error| self.keep(error))?;
+        let ones = vec![1.0; draws];
+        for i in &self.continuous {
+            if let Some(bijector) = &self.bijectors[*i] {
+                bijector.pullback(z.column(*i), &d_own[i * draws..(i + 1) * draws], &ones, d_z.column_mut(*i));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,45 @@
+"""What ArviZ makes of a fit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conftest import ROOT, example
+
+import hyperprior
+
+arviz = pytest.importorskip("arviz")
+matplotlib = pytest.importorskip("matplotlib")
+matplotlib.use("Agg")
+
+
+@pytest.fixture(scope="module")
+def fitted() -> hyperprior.Posterior:
+    return hyperprior.fit(hyperprior.Model(ROOT / "examples/coal/model.bug", example("coal")), draws=1000, loo=True)
+
+
+def test_the_groups_hold_what_was_drawn(fitted: hyperprior.Posterior) -> None:
+    found = fitted.to_arviz()
+    for name in fitted.names:
+        assert np.array_equal(found["posterior"][name].to_numpy()[0], fitted.draws(name))
+    assert dict(found["posterior"].sizes)["chain"] == 1 and dict(found["posterior"].sizes)["draw"] == 1000
+    assert fitted.log_density is not None
+    assert np.array_equal(found["sample_stats"]["lp"].to_numpy()[0], fitted.log_density)
+    assert (found["sample_stats"]["khat"] == fitted.diagnostics["khat"]).all()
+    assert found["posterior"].attrs["verdict"] == fitted.verdict
+    assert np.array_equal(found["observed_data"]["y"].to_numpy(), example("coal")["y"])
+
+
+def test_plots_are_drawn(fitted: hyperprior.Posterior) -> None:
+    found = fitted.to_arviz()
+    for plot in (arviz.plot_trace, arviz.plot_posterior, arviz.plot_forest):
+        axes = np.ravel(plot(found))
+        assert len(axes) > 0
+        axes[0].figure.canvas.draw()
+        matplotlib.pyplot.close("all")
+
+
+def test_loo_by_arviz_is_that_of_the_fit(fitted: hyperprior.Posterior) -> None:
+    found = arviz.loo(fitted.to_arviz(), var_name="y", reff=1.0)
+    own = fitted.diagnostics["loo"]
+    assert abs(found.elpd_loo - own["elpd_loo"]) < 0.1 * own["elpd_loo_standard_error"]

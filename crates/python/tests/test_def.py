@@ -1,0 +1,133 @@
+"""Deep exponential families by scikit-learn's conventions, and by the command's numbers."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hyperprior
+from hyperprior import _hyperprior
+
+sklearn = pytest.importorskip("sklearn")
+from scipy import sparse  # noqa: E402
+from sklearn.base import clone  # noqa: E402
+from sklearn.feature_extraction.text import CountVectorizer  # noqa: E402
+from sklearn.model_selection import cross_val_score  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
+from sklearn.utils.estimator_checks import parametrize_with_checks  # noqa: E402
+
+SKY = ["cloud moon star sun", "moon moon star", "sun star cloud cloud", "star sun moon cloud"] * 10
+TABLE = ["bread oil salt wine", "wine wine bread", "salt oil bread bread", "wine salt oil"] * 10
+SMALL = {"layers": (4, 2), "epochs": 20, "seed": 1, "steps": 60}
+
+
+@pytest.fixture(scope="module")
+def bible() -> hyperprior.Counts:
+    return hyperprior.bible()
+
+
+def test_the_bible_is_there(bible: hyperprior.Counts) -> None:
+    counts = bible.tocsr()
+    assert counts.shape == bible.shape == (1189, len(bible.vocabulary))
+    assert bible.names[0] == "Genesis 1" and np.shares_memory(counts.data, bible.data)
+
+
+def test_numbers_are_those_of_the_command(bible: hyperprior.Counts, run: Any) -> None:
+    expected = run("topics", "bible", "--layers", "20,5", "--epochs", "4", "--seed", "2", "--words", "8", "--heldout", "0.1")
+    parts = (bible.indptr, bible.indices, bible.data)
+    train, test, unigram = _hyperprior.split(parts, bible.vocabulary, 0.1, 2)
+    counts = bible.tocsr()
+    model = hyperprior.DEF(layers=(20, 5), method=expected["method"], epochs=4, seed=2, vocabulary=bible.vocabulary)
+    model.fit(counts[train])
+    assert len(test) == expected["heldout_documents"] and unigram == expected["unigram_perplexity"]
+    assert [one["words"] for one in model.topics(8)] == expected["topics"]
+    themes = [[{"uses": [u + 1 for u in one["uses"]], "words": one["words"]} for one in model.themes(1, 8)]]
+    assert themes == expected["upper"]
+    assert model.elbo_ == expected["elbo"]
+    assert model.perplexity(counts[test]) == pytest.approx(expected["heldout_perplexity"], rel=1e-12)
+    assert model.perplexity(counts[test], hide="words") == pytest.approx(expected["completion_perplexity"], rel=1e-12)
+    assert model.score(counts[test]) == -np.log(model.perplexity(counts[test]))
+
+
+def test_topics_keep_apart_what_never_meets() -> None:
+    vectorizer = CountVectorizer()
+    counts = vectorizer.fit_transform(SKY + TABLE)
+    model = hyperprior.DEF(**SMALL).fit(counts)
+    active = model.transform(counts)
+    assert active.shape == (80, 4) and model.components_.shape == (4, 8) and model.between_[0].shape == (2, 4)
+    words = vectorizer.get_feature_names_out()
+    of_sky = {"cloud", "moon", "star", "sun"}
+    for place, topic in enumerate(model.topics(3, words)):
+        top = [words[v] for v in np.argsort(-model.components_[place], kind="stable")[:3]]
+        assert topic["words"] == top
+        if topic["share"] > 0.1:
+            assert len({word in of_sky for word in topic["words"]}) == 1, topic
+            is_sky = topic["words"][0] in of_sky
+            means = active[:40, place].mean(), active[40:, place].mean()
+            assert (means[0] > means[1]) == is_sky
+    # Dense, other dtypes and other layouts are the same counts.
+    for other in (counts.toarray(), counts.astype(np.float32), counts.tocoo(), sparse.csr_array(counts), counts.tocsc()):
+        assert np.array_equal(model.transform(other), active)
+
+
+def test_a_pipeline_is_cross_validated() -> None:
+    rng = np.random.default_rng(1)
+    text = [" ".join(rng.permutation((line + " " + rng.choice(SKY + TABLE)).split())) for line in SKY + TABLE]
+    pipeline = make_pipeline(CountVectorizer(), hyperprior.DEF(**SMALL))
+    scores = cross_val_score(pipeline, rng.permutation(text), cv=3, error_score="raise")
+    # Eight words at random would be foretold with -ln 8.
+    assert scores.shape == (3,) and (scores > -np.log(8)).all(), scores
+    pipeline.set_params(def__layers=(3,)).fit(text)
+    assert list(pipeline.get_feature_names_out()) == ["def0", "def1", "def2"]
+
+
+def test_pickles_and_clones_are_the_same() -> None:
+    counts = CountVectorizer().fit_transform(SKY + TABLE)
+    model = hyperprior.DEF(**SMALL).fit(counts)
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.transform(counts), model.transform(counts))
+    other = clone(model).fit(counts)
+    assert np.array_equal(other.components_, model.components_)
+    assert not np.array_equal(clone(model).set_params(seed=2).fit(counts).components_, model.components_)
+
+
+@pytest.mark.parametrize(
+    ("params", "words"),
+    [
+        ({"layers": (0,)}, "layers=0"),
+        ({"layers": ("cubic:3",)}, "cubic"),
+        ({"layers": ("3",)}, "is no layer"),
+        ({"method": "nuts"}, "mean-field, tight, hvm"),
+        ({"epochs": 0}, "epochs=0"),
+        ({"draws": 3}, "use 1, 2, 4 or 8 draws"),
+        ({"weights": "heavy"}, "heavy"),
+        ({"vocabulary": ["one"]}, "vocabulary has 1 terms"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(params: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        hyperprior.DEF(**(SMALL | params)).fit(np.eye(4, dtype=int) + 1)
+
+
+def test_what_is_no_count_is_refused() -> None:
+    for X, words in [([[0.5, 1.0]], "which is no count"), ([[-1, 2]], "Negative values"), ([[1e9, 1]], "the largest is")]:
+        with pytest.raises(ValueError, match=words):
+            hyperprior.DEF(**SMALL).fit(np.array(X))
+    with pytest.raises(ValueError, match="no document with a word"):
+        hyperprior.DEF(**SMALL).fit(np.zeros((3, 2), dtype=int))
+
+
+#: scikit-learn's checks that do not apply, and why.
+COUNTS = "it feeds numbers that are no counts, which are refused"
+NOT_APPLICABLE: dict[str, str] = {}
+
+
+@parametrize_with_checks(
+    [hyperprior.DEF(layers=(3, 2), epochs=2, steps=20, batch=16)],
+    expected_failed_checks=lambda estimator: NOT_APPLICABLE,
+)
+def test_the_conventions_are_kept(estimator: Any, check: Any) -> None:
+    check(estimator)
