@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod figure;
 mod fit;
+mod html;
 mod memory;
 mod names;
 mod output;
@@ -41,6 +42,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
+  hyperprior report run                        its report.html anew, from the files of the run
   hyperprior predict run --data new.json       what the fit in that folder foretells of new data
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
   hyperprior check model.bug --data data.json --calibrate 200   whether its intervals hold what they promise
@@ -66,6 +68,7 @@ enum Command {
     Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
     Rerun(command::rerun::Rerun),
+    Report(command::report::Report),
     /// Fit two correlated posteriors with mean-field and with a hierarchical model, and draw them
     Demo(command::demo::Demo),
     /// Run a study of the paper: against exact answers, or its tables of text
@@ -111,6 +114,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
         Command::Topics(topics) => topics.run(),
         Command::Resume(resume) => resume.run(),
         Command::Rerun(rerun) => rerun.run(),
+        Command::Report(report) => report.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),
