@@ -188,6 +188,14 @@ pub enum CliError {
         /// Why not, and what to do.
         reason: String,
     },
+    /// A file of a run says nothing that a report could tell.
+    #[error("`{}` cannot be told of: {reason}; name a folder that `fit --out` or `topics --out` wrote", path.display())]
+    NotReported {
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
     /// A run does not have what new data need of it.
     #[error("{0}")]
     Lacking(String),
@@ -224,7 +232,7 @@ impl CliError {
             // Text that is not UTF-8 is there, but is no text.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } | Self::NotAFit { .. } => NO_INPUT,
-            Self::Lacking(_) => BAD_DATA,
+            Self::Lacking(_) | Self::NotReported { .. } => BAD_DATA,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,

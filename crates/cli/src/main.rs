@@ -7,6 +7,7 @@ mod compare;
 mod error;
 mod figure;
 mod fit;
+mod html;
 mod memory;
 mod output;
 mod paint;
@@ -42,6 +43,7 @@ struct Cli {
 const EXAMPLES: &str = "\
 Examples:
   hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
+  hyperprior report run                        its report.html anew, from the files of the run
   hyperprior predict run --data new.json       what the fit in that folder foretells of new data
   hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
   hyperprior check model.bug --data data.json --calibrate 200   whether its intervals hold what they promise
@@ -67,6 +69,7 @@ enum Command {
     Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
     Rerun(command::rerun::Rerun),
+    Report(command::report::Report),
     /// Take a tour: a posterior of discrete variables, a model in BUGS, the topics of a text
     Demo(command::demo::Demo),
     /// Run a study of the paper: against exact answers, or its tables of text
@@ -116,6 +119,7 @@ fn run(cli: Cli) -> Result<(), error::CliError> {
         Command::Topics(topics) => topics.run(),
         Command::Resume(resume) => resume.run(),
         Command::Rerun(rerun) => rerun.run(),
+        Command::Report(report) => report.run(),
         Command::Demo(demo) => demo.run(),
         Command::Reproduce(reproduce) => reproduce.run(),
         Command::Compare(compare) => compare.run(),

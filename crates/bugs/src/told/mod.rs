@@ -134,6 +134,15 @@ impl<'a> Told<'a> {
         self.inferred().map_or_else(Vec::new, Inferred::doubts)
     }
 
+    /// Why the verdict is what it is: the gravest doubt, with what to try.
+    pub fn reason(&self) -> String {
+        match (self.doubts().into_iter().next(), self.inferred()) {
+            (Some(doubt), _) => doubt.reason,
+            (None, Some(_)) => "the bound had settled, and k̂ is below its limit".to_owned(),
+            (None, None) => "nothing was approximated".to_owned(),
+        }
+    }
+
     /// Whether the estimate of the evidence can be taken as it stands, and not as a lower bound alone.
     pub fn is_evidence_good(&self) -> bool {
         self.inferred().is_none_or(|inferred| inferred.tail.is_good() && self.is_converged())
@@ -204,7 +213,9 @@ impl<'a> Told<'a> {
             elbo,
             evidence: Some(evidence),
             khat: inferred.map(|i| i.tail.khat),
+            khat_limit: inferred.map(|i| i.tail.limit),
             verdict: Some(self.verdict()),
+            reason: Some(self.reason()),
             warnings,
             plan: Plan {
                 eliminated: names::ranges(self.latents(Role::SummedOut)),

@@ -33,8 +33,12 @@ pub struct RunSummary<'a> {
     pub evidence: Option<Evidence>,
     /// The shape of the importance weights' tail.
     pub khat: Option<f64>,
+    /// The largest at which the weights can be trusted.
+    pub khat_limit: Option<f64>,
     /// What may be believed.
     pub verdict: Option<Verdict>,
+    /// Why that, and what to try.
+    pub reason: Option<String>,
     /// What a person has to know before believing it.
     pub warnings: Vec<String>,
     /// What the approximation was put together from.

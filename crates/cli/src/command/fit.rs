@@ -84,7 +84,7 @@ pub struct Fit {
     /// Foretell each observation from all others: leave-one-out cross-validation (PSIS) and WAIC
     #[arg(long)]
     loo: bool,
-    /// Where config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
+    /// Where report.html, config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Seconds between two states of the fit that are saved in --out, for `hyperprior resume`

@@ -8,6 +8,7 @@ mod infer;
 pub mod input;
 mod output;
 pub mod predict;
+pub mod report;
 pub mod reproduce;
 pub mod rerun;
 pub mod resume;

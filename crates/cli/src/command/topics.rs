@@ -75,8 +75,8 @@ pub struct Topics {
     /// How many words a topic is told by
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     words: u16,
-    /// Where config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv, the model that `hyperprior topics
-    /// infer` takes and the checkpoint that `hyperprior resume` goes on from go; nowhere, where it is not given
+    /// Where report.html, config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv, the model that
+    /// `hyperprior topics infer` takes and the checkpoint that `hyperprior resume` goes on from go; nowhere, where it is not given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Print summary.json on standard output, and nothing else there

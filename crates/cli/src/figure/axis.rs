@@ -22,7 +22,7 @@ pub struct Axis {
 }
 
 /// A labelled place on an axis.
-pub(super) struct Tick {
+pub struct Tick {
     pub value: f64,
     pub label: String,
 }
@@ -115,7 +115,7 @@ fn round_step(span: f64, most: usize) -> f64 {
 }
 
 /// Multiples of a round step between `low` and `high`.
-pub(super) fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
+pub fn linear_ticks(low: f64, high: f64, most: usize) -> Vec<Tick> {
     let step = round_step(high - low, most);
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
     // A range of a few units in the last place could ask for endless ticks.

@@ -18,7 +18,7 @@ mod text;
 #[cfg(test)]
 mod tests;
 
-pub use axis::Axis;
+pub use axis::{Axis, linear_ticks};
 pub use bars::{Bar, Bars, Strength};
 pub use colour::Palette;
 pub use file::{FigureError, write};

@@ -2,6 +2,7 @@
 
 use crate::command::input::Input;
 use crate::error::CliError;
+use crate::html;
 use crate::output::pending::WriteError;
 use crate::output::{RunDirectory, read_config};
 use hyperprior::infer::InferSettings;
@@ -55,7 +56,9 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     let is_shown = |step: usize| step == 1 || step.is_multiple_of(EVERY);
     let points = history.iter().enumerate().map(|(i, elbo)| (i + 1, *elbo)).filter(|(step, _)| is_shown(*step));
     run.trace(["step", "elbo"], &points.map(|(step, elbo)| (step as u64, elbo)).collect::<Vec<_>>())?;
+    let summary = told.summary();
+    html::write(run, &summary)?;
     // Last, since whoever waits for a run waits for this one.
-    run.summary(&told.summary())?;
+    run.summary(&summary)?;
     Ok(())
 }

@@ -104,6 +104,11 @@ impl RunDirectory {
         self.json("summary.json", summary)
     }
 
+    /// `report.html`.
+    pub fn report(&self, html: &str) -> Result<PathBuf, WriteError> {
+        self.write("report.html", |file| file.write_all(html.as_bytes()))
+    }
+
     /// Anything as JSON.
     pub fn json(&self, name: &str, value: &impl Serialize) -> Result<PathBuf, WriteError> {
         let text = serde_json::to_string_pretty(value).map_err(|e| self.unfit(name, &e))?;

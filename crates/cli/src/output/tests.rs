@@ -209,7 +209,9 @@ fn the_summary_has_the_fields_that_are_promised() {
         elbo: Elbo { value: -3.5, standard_error: 0.01, upper: None },
         evidence: Some(Evidence { log: -3.25, standard_error: 0.125 }),
         khat: Some(f64::NAN),
+        khat_limit: Some(0.7),
         verdict: Some(Verdict::MeansOnly),
+        reason: Some("few steps".to_owned()),
         warnings: vec!["labels switch".to_owned()],
         plan: Plan { eliminated: vec!["z".to_owned()], ..Plan::default() },
         course: None,
@@ -222,7 +224,8 @@ fn the_summary_has_the_fields_that_are_promised() {
     let expected = json!({
         "schema": 1, "model": "coins.bug", "method": "hvm", "seed": 17, "converged": true, "steps": 900,
         "wall_seconds": 1.5, "elbo": {"value": -3.5, "standard_error": 0.01, "upper": null},
-        "evidence": {"log": -3.25, "standard_error": 0.125}, "khat": null, "verdict": "means-only",
+        "evidence": {"log": -3.25, "standard_error": 0.125}, "khat": null, "khat_limit": 0.7, "verdict": "means-only",
+        "reason": "few steps",
         "warnings": ["labels switch"],
         "plan": {"eliminated": ["z"], "from_law": [], "likelihood": "", "prior": "", "recursive": "", "gradient": {}},
         "parameters": null

@@ -2,6 +2,7 @@
 
 use super::told::Told;
 use crate::error::CliError;
+use crate::html;
 use crate::output::{Columns, RunDirectory, WriteError, read_config};
 use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
@@ -44,8 +45,10 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     run.model(|file| told.training.save_model(Some(&told.topics), file))?;
     run.trace(["epoch", "objective"], &told.trace)?;
     run.json("topics.json", &told.topics)?;
+    let summary = told.summary();
+    html::write(run, &summary)?;
     // Last, since whoever waits for a run waits for this one.
-    run.summary(&told.summary())?;
+    run.summary(&summary)?;
     Ok(())
 }
 

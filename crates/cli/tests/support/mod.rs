@@ -1,6 +1,7 @@
 //! The command, run on model files.
 #![allow(dead_code, reason = "each test uses what it needs of this")]
 
+pub mod browser;
 pub mod kills;
 
 use serde_json::Value;

@@ -1,0 +1,222 @@
+//! The table of parameters: rows as data for the page's script, which shows some, sorts and filters.
+
+use super::density::{Sorted, likeliest};
+use crate::error::CliError;
+use crate::html::escape;
+use crate::html::page::Page;
+use crate::html::read::{FitSummary, Parameter};
+use crate::render::{Digits, two_figures};
+use hyperprior::posterior::{Draws, ElementName, Kind};
+use rayon::prelude::*;
+use serde::Serialize;
+use std::collections::HashMap;
+
+/// The bytes that rows may take together; those that come after are left out, and that is said.
+const BYTES_MAX: usize = 1_600_000;
+/// Elements of an array share a scale where it is at most so many times as wide as the usual element.
+const SHARED_MAX: f64 = 8.0;
+
+/// What the script is given.
+#[derive(Serialize)]
+struct Data {
+    columns: Vec<&'static str>,
+    rows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: String,
+    /// The numbers of the columns, as they are shown.
+    cells: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shape: Option<Shape>,
+}
+
+/// The picture of a row.
+#[derive(Serialize)]
+struct Shape {
+    /// The heights, by [`Sorted::letters`].
+    heights: String,
+    /// Whether they are bars.
+    bars: bool,
+    /// Where the 5 % quantile, the median and the 95 % quantile are, in thousandths of the width.
+    marks: [i64; 3],
+    /// What the picture says, in words.
+    said: String,
+}
+
+/// Adds the section and its script.
+pub fn add(page: &mut Page, summary: &FitSummary, draws: Option<&Draws>) -> Result<(), CliError> {
+    let names = in_order(summary, draws);
+    if names.is_empty() {
+        return Ok(());
+    }
+    let corrected = summary.linear_response.as_ref().map(|response| &response.sd).filter(|sd| !sd.is_empty());
+    let mut columns = vec!["mean", "sd", "5%", "median", "95%", "mcse", "ess"];
+    if corrected.is_some() {
+        columns.insert(2, "sd (corrected)");
+    }
+    let shapes = shapes(draws);
+    let mut rows: Vec<Row> = Vec::new();
+    let mut bytes = 0;
+    for name in &names {
+        let Some(parameter) = summary.parameters.get(*name) else { continue };
+        let known = shapes.get(name);
+        let is_discrete = parameter.pmf.is_some() || known.is_some_and(|k| k.0.kind == Kind::Discrete);
+        let mut cells = cells(parameter, is_discrete);
+        if let Some(corrected) = corrected {
+            let sd = corrected.get(*name).copied().flatten().unwrap_or(f64::NAN);
+            cells.insert(2, Digits::new(parameter.mean, parameter.sd).show(sd));
+        }
+        let shape = known.map(|(sorted, range)| shape(sorted, *range, parameter));
+        let row = Row { name: (*name).to_owned(), cells, shape };
+        bytes += escape::json(&row)?.len() + 1;
+        if bytes > BYTES_MAX {
+            break;
+        }
+        rows.push(row);
+    }
+    let left = names.len() - rows.len();
+    let more = match left {
+        0 => String::new(),
+        left => format!("<p class=\"note\">{left} more have no room here; they are in summary.json.</p>"),
+    };
+    page.section("parameters", "Parameters", format!("{FRAME}{more}"));
+    page.script("parameters-data", &escape::json(&Data { columns, rows })?, include_str!("../assets/table.js"));
+    Ok(())
+}
+
+/// What the script fills.
+const FRAME: &str = "\
+<div class=\"tools\"><label for=\"filter\">Filter by name</label> <input id=\"filter\" type=\"search\" autocomplete=\"off\" \
+spellcheck=\"false\"> <span id=\"count\" role=\"status\" aria-live=\"polite\"></span></div>
+<div class=\"scroll\" role=\"region\" aria-label=\"Parameters\" tabindex=\"0\"><table id=\"table\"><thead></thead><tbody></tbody></table></div>
+<p class=\"more\"><button type=\"button\" id=\"more\" hidden></button> <button type=\"button\" id=\"all\" hidden></button></p>
+<p class=\"note\">A line below a density is its 90 % interval, a dot the median; of discrete parameters, bars are the probabilities \
+of values. The elements of an array share a scale where that leaves each of them in sight. mcse is the standard error of the mean.</p>
+<noscript><p class=\"note\">The table needs JavaScript; the numbers are in summary.json.</p></noscript>\n";
+
+/// Continuous parameters first, in the order of the draws; where there are none, by name.
+fn in_order<'a>(summary: &'a FitSummary, draws: Option<&'a Draws>) -> Vec<&'a str> {
+    let Some(draws) = draws else { return summary.in_order() };
+    let arrays = draws.arrays().into_iter().flat_map(|(_, columns)| columns);
+    let mut columns: Vec<usize> = arrays.collect();
+    columns.sort_by_key(|i| draws.columns()[*i].kind == Kind::Discrete);
+    columns.into_iter().map(|i| draws.columns()[i].name.as_str()).collect()
+}
+
+fn cells(parameter: &Parameter, is_discrete: bool) -> Vec<String> {
+    let digits = Digits::new(parameter.mean, parameter.sd);
+    let quantile = |x: f64| if is_discrete { Digits::Decimals(0).show(x) } else { digits.show(x) };
+    vec![
+        digits.show(parameter.mean),
+        digits.show(parameter.sd),
+        quantile(parameter.q05),
+        quantile(parameter.median),
+        quantile(parameter.q95),
+        two_figures(parameter.mcse),
+        Digits::Decimals(0).show(parameter.ess),
+    ]
+}
+
+type Known<'a> = HashMap<&'a str, (Sorted, (f64, f64))>;
+
+/// The draws of each column in order, with the range that they are shown over.
+fn shapes(draws: Option<&Draws>) -> Known<'_> {
+    let Some(draws) = draws else { return HashMap::new() };
+    let sort = |i: usize| Sorted::new(draws.column(i), draws.columns()[i].kind).map(|s| (i, s));
+    let sorted: Vec<(usize, Sorted)> = (0..draws.columns().len()).into_par_iter().filter_map(sort).collect();
+    let name = |i: usize| draws.columns()[i].name.as_str();
+    let mut of_array: HashMap<(&str, bool), Vec<(f64, f64)>> = HashMap::new();
+    let key = |i: usize, sorted: &Sorted| (ElementName::parse(name(i)).array, sorted.kind == Kind::Discrete);
+    for (i, sorted) in &sorted {
+        of_array.entry(key(*i, sorted)).or_default().push(sorted.range());
+    }
+    let shared: HashMap<(&str, bool), Option<(f64, f64)>> =
+        of_array.into_iter().map(|(key, ranges)| (key, shared(&ranges))).collect();
+    let range = |i: usize, sorted: &Sorted| shared[&key(i, sorted)].unwrap_or_else(|| sorted.range());
+    sorted
+        .into_iter()
+        .map(|(i, sorted)| (name(i), (range(i, &sorted), sorted)))
+        .map(|(n, (r, s))| (n, (s, r)))
+        .collect()
+}
+
+/// The range of all, unless it hides the usual one.
+fn shared(ranges: &[(f64, f64)]) -> Option<(f64, f64)> {
+    let mut widths: Vec<f64> = ranges.iter().map(|(low, high)| high - low).collect();
+    widths.sort_by(f64::total_cmp);
+    let all = ranges.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), r| (l.min(r.0), h.max(r.1)));
+    let usual = widths[widths.len() / 2].max(1.0_f64.min(widths[widths.len() - 1]));
+    (all.1 - all.0 <= SHARED_MAX * usual).then_some(all)
+}
+
+fn shape(sorted: &Sorted, (low, high): (f64, f64), parameter: &Parameter) -> Shape {
+    let bars = sorted.kind == Kind::Discrete;
+    // A bar stands around its value.
+    let (low_edge, high_edge) = if bars { (low - 0.5, high + 0.5) } else { (low, high) };
+    let place = |x: f64| {
+        let share = if high_edge > low_edge { (x - low_edge) / (high_edge - low_edge) } else { 0.5 };
+        if share.is_nan() { 500 } else { (1000.0 * share.clamp(0.0, 1.0)) as i64 }
+    };
+    let said = match &parameter.pmf {
+        Some(pmf) => likeliest(pmf),
+        None => {
+            let digits = Digits::new(parameter.mean, parameter.sd);
+            format!("shown from {} to {}", digits.show(low), digits.show(high))
+        }
+    };
+    let marks = [parameter.q05, parameter.median, parameter.q95].map(place);
+    Shape { heights: sorted.letters((low, high)), bars, marks, said }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperprior::Batch;
+    use hyperprior::posterior::Column;
+
+    #[test]
+    fn a_scale_is_shared_where_nobody_is_lost() {
+        assert_eq!(shared(&[(0.0, 1.0), (0.5, 2.0)]), Some((0.0, 2.0)));
+        assert_eq!(shared(&[(0.0, 1.0), (100.0, 101.0)]), None);
+        assert_eq!(shared(&[(3.0, 3.0)]), Some((3.0, 3.0)));
+        // Labels that never change are shown beside those that do.
+        assert_eq!(shared(&[(1.0, 1.0), (2.0, 2.0), (1.0, 2.0)]), Some((1.0, 2.0)));
+    }
+
+    fn summary(names: &[&str]) -> FitSummary {
+        let of = |name: &&str| {
+            (name.to_string(), serde_json::json!({"mean": 1.0, "sd": 1.0, "q05": 0.0, "median": 1.0, "q95": 2.0}))
+        };
+        let parameters: serde_json::Map<_, _> = names.iter().map(of).collect();
+        let summary = serde_json::json!({"model": "m", "method": "hvm", "parameters": parameters});
+        serde_json::from_value(summary).expect("a summary")
+    }
+
+    #[test]
+    fn names_are_data_and_continuous_ones_come_first() {
+        let names = ["z</script>", "b"];
+        let columns = vec![Column::discrete(names[0]), Column::continuous(names[1])];
+        let draws = Draws::new(columns, Batch::from_columns(vec![1.0, 2.0, 2.0, 0.5, 0.25, 1.5], 3)).expect("draws");
+        let mut page = Page::new("m", "");
+        add(&mut page, &summary(&names), Some(&draws)).expect("a table");
+        let html = page.html();
+        let first = html.find("\"name\":\"b\"").expect("b");
+        let second = html.find("\"name\":\"z\\u003c/script\\u003e\"").expect("z");
+        assert!(first < second);
+        // One for the data and one for the script.
+        assert_eq!(html.matches("</script>").count(), 2);
+    }
+
+    #[test]
+    fn rows_beyond_the_room_are_told_of() {
+        let long = "x".repeat(400_000);
+        let names: Vec<String> = (0..6).map(|i| format!("{long}{i}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut page = Page::new("m", "");
+        add(&mut page, &summary(&names), None).expect("a table");
+        let html = page.html();
+        assert!(html.len() < 2_000_000 && html.contains(">3 more have no room here"), "{}", html.len());
+    }
+}
