@@ -142,13 +142,16 @@ fn the_summary_has_every_field() {
     let keys: Vec<&String> = found.as_object().expect("an object").keys().collect();
     let promised = [
         "converged",
+        "course",
         "elbo",
         "evidence",
         "khat",
+        "khat_limit",
         "method",
         "model",
         "parameters",
         "plan",
+        "reason",
         "schema",
         "seed",
         "steps",
