@@ -57,7 +57,7 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     let points = history.iter().enumerate().map(|(i, elbo)| (i + 1, *elbo)).filter(|(step, _)| is_shown(*step));
     run.trace(["step", "elbo"], &points.map(|(step, elbo)| (step as u64, elbo)).collect::<Vec<_>>())?;
     let summary = told.summary();
-    html::write(run, &summary)?;
+    html::write(run, &summary, Some(&told.posterior.draws))?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&summary)?;
     Ok(())

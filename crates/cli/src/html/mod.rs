@@ -14,6 +14,7 @@ mod trace;
 
 use crate::error::CliError;
 use crate::output::{RunDirectory, WriteError};
+use hyperprior::posterior::Draws;
 use read::Run;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -25,11 +26,12 @@ pub fn of_folder(folder: &Path, beside: Option<&Path>) -> Result<String, CliErro
     report(&run, beside.as_ref())
 }
 
-/// Writes `report.html` of a run that has all its files but `summary.json`, which comes last.
-pub fn write(run: &RunDirectory, summary: &impl Serialize) -> Result<PathBuf, WriteError> {
+/// Writes `report.html` of a run that has all its files but `summary.json`, which comes last. Draws of a fit that are at hand need not be
+/// read.
+pub fn write(run: &RunDirectory, summary: &impl Serialize, draws: Option<&Draws>) -> Result<PathBuf, WriteError> {
     let unfit = |reason: String| WriteError::Format { path: run.path().join("report.html"), reason };
     let summary = serde_json::to_value(summary).map_err(|error| unfit(error.to_string()))?;
-    let told = Run { folder: run.path().to_owned(), summary };
+    let told = Run { folder: run.path().to_owned(), summary, draws };
     run.report(&report(&told, None).map_err(|error| unfit(error.to_string()))?)
 }
 

@@ -46,7 +46,7 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
     run.trace(["epoch", "objective"], &told.trace)?;
     run.json("topics.json", &told.topics)?;
     let summary = told.summary();
-    html::write(run, &summary)?;
+    html::write(run, &summary, None)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&summary)?;
     Ok(())

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use hyperprior::Batch;
-use hyperprior::posterior::{Column, Dependence, Draws, DrawsError, Kind, PairSettings, strongest_pairs};
+use hyperprior::posterior::{Column, Dependence, Draws, DrawsError, ElementName, Kind, PairSettings, strongest_pairs};
 use std::collections::{HashMap, HashSet};
 
 /// The parts of equal probability that a continuous parameter is cut into.
@@ -17,7 +17,7 @@ const COLUMNS_FEW: usize = 300;
 const CANDIDATES: usize = 1000;
 /// Discrete parameters that are held against continuous ones, those of most entropy; the pairs among so many leave room for others.
 const DISCRETE_MAX: usize = 40;
-/// How often one parameter is shown.
+/// How often one parameter is shown, and how often elements of the same two arrays.
 const OFTEN: usize = 2;
 /// No pair with less than this is the same twice; of the others that is looked at.
 const SAME_NATS: f64 = 1.5;
@@ -135,10 +135,12 @@ pub fn correlation(x: &[f64], y: &[f64]) -> f64 {
     xy / (xx * yy).sqrt()
 }
 
-/// Takes pairs of each kind in turn, from the strongest down, and no parameter too often.
+/// Takes pairs of each kind in turn, from the strongest down, and neither a parameter nor two arrays too often.
 fn chosen(draws: &Draws, pairs: Vec<Dependence>, most: usize) -> Vec<Dependence> {
     let kind = |p: &Dependence| usize::from(is_discrete(draws, p.first)) + usize::from(is_discrete(draws, p.second));
+    let array = |i: usize| ElementName::parse(&draws.columns()[i].name).array;
     let mut shown: HashMap<usize, usize> = HashMap::new();
+    let mut shown_arrays: HashMap<[&str; 2], usize> = HashMap::new();
     let mut chosen: Vec<Dependence> = Vec::new();
     let mut by_kind: [Vec<Dependence>; 3] = [Vec::new(), Vec::new(), Vec::new()];
     for pair in pairs.into_iter().rev() {
@@ -148,9 +150,12 @@ fn chosen(draws: &Draws, pairs: Vec<Dependence>, most: usize) -> Vec<Dependence>
         for pairs in &mut by_kind {
             while let Some(pair) = pairs.pop() {
                 let is_worn = |i: usize| shown.get(&i).is_some_and(|times| *times >= OFTEN);
-                if is_worn(pair.first) || is_worn(pair.second) {
+                let arrays = [array(pair.first), array(pair.second)];
+                let times = shown_arrays.entry(arrays).or_default();
+                if is_worn(pair.first) || is_worn(pair.second) || *times >= OFTEN {
                     continue;
                 }
+                *times += 1;
                 for i in [pair.first, pair.second] {
                     *shown.entry(i).or_default() += 1;
                 }

@@ -24,7 +24,7 @@ pub fn report(run: &Run, beside: Option<&Run>) -> Result<String, CliError> {
     let name = method(run, &summary);
     let mut page = Page::new(&summary.model, &subtitle(&summary, draws.as_ref().map_or(0, |draws| draws.len())));
     page.section("verdict", "", verdict::section(&summary));
-    parameters::add(&mut page, &summary, draws.as_ref())?;
+    parameters::add(&mut page, &summary, draws.as_deref())?;
     if let Some(draws) = &draws {
         page.section("dependence", "What depends on what", pairs::section(draws, &name, beside.as_ref())?);
     }
@@ -42,7 +42,7 @@ fn read(run: &Run) -> Result<FitSummary, CliError> {
 fn other(run: &Run) -> Result<Beside, CliError> {
     let summary = read(run)?;
     let draws = run.draws()?.ok_or_else(|| run.refused("draws.parquet", "it is not there; fit again with --out"))?;
-    Ok(Beside { name: method(run, &summary), draws })
+    Ok(Beside { name: method(run, &summary), draws: draws.into_owned() })
 }
 
 /// What a run is called beside another.

@@ -13,6 +13,8 @@ use std::collections::HashMap;
 
 /// The bytes that rows may take together; those that come after are left out, and that is said.
 const BYTES_MAX: usize = 1_600_000;
+/// Rows that are made at once.
+const CHUNK: usize = 256;
 /// Elements of an array share a scale where it is at most so many times as wide as the usual element.
 const SHARED_MAX: f64 = 8.0;
 
@@ -56,28 +58,32 @@ pub fn add(page: &mut Page, summary: &FitSummary, draws: Option<&Draws>) -> Resu
     if corrected.is_some() {
         columns.insert(2, "sd (corrected)");
     }
-    let shapes = shapes(draws);
-    let mut rows: Vec<Row> = Vec::new();
-    let mut bytes = 0;
-    for name in &names {
-        let Some(parameter) = summary.parameters.get(*name) else { continue };
-        let known = shapes.get(name);
-        let is_discrete = parameter.pmf.is_some() || known.is_some_and(|k| k.0.kind == Kind::Discrete);
+    let scales = scales(draws);
+    let row = |name: &&str| {
+        let parameter = summary.parameters.get(*name)?;
+        let sorted =
+            draws.zip(scales.get(name)).and_then(|(draws, scale)| Some((of(draws, scale.column)?, scale.range)));
+        let is_discrete = parameter.pmf.is_some() || sorted.as_ref().is_some_and(|(s, _)| s.kind == Kind::Discrete);
         let mut cells = cells(parameter, is_discrete);
         if let Some(corrected) = corrected {
             let sd = corrected.get(*name).copied().flatten().unwrap_or(f64::NAN);
             cells.insert(2, Digits::new(parameter.mean, parameter.sd).show(sd));
         }
-        let shape = known.map(|(sorted, range)| shape(sorted, *range, parameter));
-        let row = Row { name: (*name).to_owned(), cells, shape };
-        bytes += escape::json(&row)?.len() + 1;
-        if bytes > BYTES_MAX {
-            break;
+        let shape = sorted.map(|(sorted, range)| shape(&sorted, range, parameter));
+        Some(Row { name: (*name).to_owned(), cells, shape })
+    };
+    let (mut rows, mut bytes) = (Vec::new(), 0);
+    'all: for chunk in names.chunks(CHUNK) {
+        let made: Vec<Row> = chunk.par_iter().filter_map(row).collect();
+        for row in made {
+            bytes += escape::json(&row)?.len() + 1;
+            if bytes > BYTES_MAX {
+                break 'all;
+            }
+            rows.push(row);
         }
-        rows.push(row);
     }
-    let left = names.len() - rows.len();
-    let more = match left {
+    let more = match names.len() - rows.len() {
         0 => String::new(),
         left => format!("<p class=\"note\">{left} more have no room here; they are in summary.json.</p>"),
     };
@@ -119,27 +125,35 @@ fn cells(parameter: &Parameter, is_discrete: bool) -> Vec<String> {
     ]
 }
 
-type Known<'a> = HashMap<&'a str, (Sorted, (f64, f64))>;
+/// What a parameter's shape is drawn over.
+struct Scale {
+    column: usize,
+    range: (f64, f64),
+}
 
-/// The draws of each column in order, with the range that they are shown over.
-fn shapes(draws: Option<&Draws>) -> Known<'_> {
+fn of(draws: &Draws, column: usize) -> Option<Sorted> {
+    Sorted::new(draws.column(column), draws.columns()[column].kind)
+}
+
+/// The scales by name. Draws in order are made again when a row is, since all of them at once would be a second copy of the draws.
+fn scales(draws: Option<&Draws>) -> HashMap<&str, Scale> {
     let Some(draws) = draws else { return HashMap::new() };
-    let sort = |i: usize| Sorted::new(draws.column(i), draws.columns()[i].kind).map(|s| (i, s));
-    let sorted: Vec<(usize, Sorted)> = (0..draws.columns().len()).into_par_iter().filter_map(sort).collect();
-    let name = |i: usize| draws.columns()[i].name.as_str();
+    let range = |column: usize| of(draws, column).map(|sorted| Scale { column, range: sorted.range() });
+    let mut scales: Vec<Scale> = (0..draws.columns().len()).into_par_iter().filter_map(range).collect();
+    let key = |scale: &Scale| {
+        let column = &draws.columns()[scale.column];
+        (ElementName::parse(&column.name).array, column.kind == Kind::Discrete)
+    };
     let mut of_array: HashMap<(&str, bool), Vec<(f64, f64)>> = HashMap::new();
-    let key = |i: usize, sorted: &Sorted| (ElementName::parse(name(i)).array, sorted.kind == Kind::Discrete);
-    for (i, sorted) in &sorted {
-        of_array.entry(key(*i, sorted)).or_default().push(sorted.range());
+    for scale in &scales {
+        of_array.entry(key(scale)).or_default().push(scale.range);
     }
     let shared: HashMap<(&str, bool), Option<(f64, f64)>> =
         of_array.into_iter().map(|(key, ranges)| (key, shared(&ranges))).collect();
-    let range = |i: usize, sorted: &Sorted| shared[&key(i, sorted)].unwrap_or_else(|| sorted.range());
-    sorted
-        .into_iter()
-        .map(|(i, sorted)| (name(i), (range(i, &sorted), sorted)))
-        .map(|(n, (r, s))| (n, (s, r)))
-        .collect()
+    for scale in &mut scales {
+        scale.range = shared[&key(scale)].unwrap_or(scale.range);
+    }
+    scales.into_iter().map(|scale| (draws.columns()[scale.column].name.as_str(), scale)).collect()
 }
 
 /// The range of all, unless it hides the usual one.

@@ -3,7 +3,7 @@
 mod csv;
 mod summary;
 
-pub use csv::{fields, number};
+pub use csv::{number, rows};
 pub use summary::{Check, Course, Estimate, FitSummary, Loo, Parameter, Round, Tried, Worst};
 
 use crate::error::CliError;
@@ -11,24 +11,27 @@ use crate::output::read_draws;
 use hyperprior::Batch;
 use hyperprior::posterior::{Column, Draws};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 /// A run's folder, and what its `summary.json` says.
-pub struct Run {
+pub struct Run<'a> {
     /// Where it is.
     pub folder: PathBuf,
     /// `summary.json`.
     pub summary: Value,
+    /// The draws, where they are at hand; they are read otherwise.
+    pub draws: Option<&'a Draws>,
 }
 
-impl Run {
+impl<'a> Run<'a> {
     /// By the summary in the folder.
     pub fn read(folder: &Path) -> Result<Self, CliError> {
         let path = folder.join("summary.json");
         let text = std::fs::read_to_string(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
         let summary = serde_json::from_str(&text)
             .map_err(|error| CliError::NotReported { path, reason: format!("this is no JSON: {error}") })?;
-        Ok(Self { folder: folder.to_owned(), summary })
+        Ok(Self { folder: folder.to_owned(), summary, draws: None })
     }
 
     /// Why nothing can be told of it.
@@ -46,10 +49,10 @@ impl Run {
         }
     }
 
-    /// `trace.csv`: what was counted and what was seen, as (column names, points).
+    /// `trace.csv`: what was counted, and what was seen at each.
     pub fn trace(&self) -> Result<Vec<(f64, f64)>, CliError> {
         let text = self.text("trace.csv")?.unwrap_or_default();
-        let points = fields(&text).into_iter().skip(1).filter_map(|row| match row.as_slice() {
+        let points = rows(&text).skip(1).filter_map(|row| match row.as_slice() {
             [at, seen] => Some((number(at), number(seen))),
             _ => None,
         });
@@ -57,24 +60,26 @@ impl Run {
     }
 
     /// The draws, each counting the same: of `draws.parquet`, or of `draws.csv` where there is only that.
-    pub fn draws(&self) -> Result<Option<Draws>, CliError> {
+    pub fn draws(&self) -> Result<Option<Cow<'a, Draws>>, CliError> {
         let path = self.folder.join("draws.parquet");
-        let draws = if path.exists() {
-            read_draws(&path).map_err(|reason| self.refused("draws.parquet", reason))?
+        let draws = if let Some(draws) = self.draws {
+            Cow::Borrowed(draws)
+        } else if path.exists() {
+            Cow::Owned(read_draws(&path).map_err(|reason| self.refused("draws.parquet", reason))?)
         } else {
             match self.text("draws.csv")? {
-                Some(text) => from_csv(&text).map_err(|reason| self.refused("draws.csv", reason))?,
+                Some(text) => Cow::Owned(from_csv(&text).map_err(|reason| self.refused("draws.csv", reason))?),
                 None => return Ok(None),
             }
         };
-        Ok(Some(if draws.log_weights().is_some() { draws.resampled() } else { draws }))
+        Ok(Some(if draws.log_weights().is_some() { Cow::Owned(draws.resampled()) } else { draws }))
     }
 }
 
 /// Draws as [`crate::output`] writes them: whole numbers without a point are those of discrete variables.
 fn from_csv(text: &str) -> Result<Draws, String> {
     const LOG_WEIGHT: &str = ".log_weight";
-    let mut rows = fields(text).into_iter();
+    let mut rows = rows(text);
     let names = rows.next().unwrap_or_default();
     let rows: Vec<Vec<String>> = rows.collect();
     if let Some(line) = rows.iter().position(|row| row.len() != names.len()) {

@@ -2,6 +2,7 @@
 
 use super::read::{Documents, Latent, Topics};
 use serde::Serialize;
+use std::borrow::Cow;
 
 /// Documents that a topic is shown with.
 const DOCUMENTS: usize = 8;
@@ -48,11 +49,11 @@ impl Explorer {
     pub fn new(topics: &Topics, documents: &Documents) -> Self {
         let layers: Vec<&[Latent]> =
             [topics.topics.as_slice()].into_iter().chain(topics.themes.iter().map(Vec::as_slice)).collect();
-        let mut activity = documents.activity.clone();
+        let mut activity = Cow::Borrowed(&documents.activity);
         let mut nodes: Vec<Vec<Node>> = Vec::new();
         for (layer, latents) in layers.iter().enumerate() {
             if layer > 0 {
-                activity = raised(&activity, latents);
+                activity = Cow::Owned(raised(&activity, latents));
             }
             let above = layers.get(layer + 1).copied().unwrap_or_default();
             nodes.push(
@@ -75,9 +76,9 @@ impl Explorer {
     }
 }
 
-fn node(latent: &Latent, place: usize, above: &[Latent], activity: &[Vec<f64>]) -> Node {
+fn node(latent: &Latent, place: usize, above: &[Latent], activity: &[Vec<f32>]) -> Node {
     let uses = |parent: &Latent| parent.uses.iter().find(|used| used.number == place + 1).map(|used| used.weight);
-    let of_documents: Vec<f64> = activity.iter().map(|row| row[place]).collect();
+    let of_documents: Vec<f64> = activity.iter().map(|row| f64::from(row[place])).collect();
     let documents = largest(&of_documents, DOCUMENTS);
     Node {
         size: rounded(latent.share.or(latent.activity).unwrap_or(0.0)),
@@ -89,16 +90,17 @@ fn node(latent: &Latent, place: usize, above: &[Latent], activity: &[Vec<f64>]) 
 }
 
 /// Of latents above the lowest, what they raise says where they are active: the run keeps no activity of their own.
-fn raised(below: &[Vec<f64>], latents: &[Latent]) -> Vec<Vec<f64>> {
-    let of = |row: &Vec<f64>, latent: &Latent| latent.uses.iter().map(|used| used.weight * row[used.number - 1]).sum();
+fn raised(below: &[Vec<f32>], latents: &[Latent]) -> Vec<Vec<f32>> {
+    let of =
+        |row: &[f32], latent: &Latent| latent.uses.iter().map(|used| used.weight as f32 * row[used.number - 1]).sum();
     below.iter().map(|row| latents.iter().map(|latent| of(row, latent)).collect()).collect()
 }
 
 /// How many words a unit of each topic accounts for, up to a factor: its share over its mean activity.
 fn words_of(topics: &Topics, documents: &Documents) -> Vec<f64> {
-    let learnt: Vec<&Vec<f64>> =
+    let learnt: Vec<&Vec<f32>> =
         documents.activity.iter().zip(&documents.is_aside).filter(|(_, a)| !**a).map(|(row, _)| row).collect();
-    let mean = |k: usize| learnt.iter().map(|row| row[k]).sum::<f64>() / learnt.len().max(1) as f64;
+    let mean = |k: usize| learnt.iter().map(|row| f64::from(row[k])).sum::<f64>() / learnt.len().max(1) as f64;
     let of = |(k, topic): (usize, &Latent)| {
         let mean = mean(k);
         if mean > 0.0 { topic.share.unwrap_or(0.0) / mean } else { 0.0 }
@@ -107,8 +109,8 @@ fn words_of(topics: &Topics, documents: &Documents) -> Vec<f64> {
 }
 
 /// The topics that say most of a document.
-fn shares(activity: &[f64], words: &[f64]) -> Vec<(usize, f64)> {
-    let said: Vec<f64> = activity.iter().zip(words).map(|(z, words)| z * words).collect();
+fn shares(activity: &[f32], words: &[f64]) -> Vec<(usize, f64)> {
+    let said: Vec<f64> = activity.iter().zip(words).map(|(z, words)| f64::from(*z) * words).collect();
     let total: f64 = said.iter().sum();
     let shares = largest(&said, TOPICS).into_iter().map(|(k, said)| (k, rounded(said / total)));
     shares.filter(|(_, share)| *share >= SHARE_MIN).collect()

@@ -1,7 +1,7 @@
 //! `topics.json`, `activations.csv` and `summary.json` of a training as a report reads them.
 
 use crate::error::CliError;
-use crate::html::read::{Run, fields, number};
+use crate::html::read::{Run, number, rows};
 use serde::Deserialize;
 
 /// `summary.json`, as far as it is told of.
@@ -95,7 +95,7 @@ pub struct Documents {
     /// Whether they were set aside.
     pub is_aside: Vec<bool>,
     /// A row for each document; what is not known is 0.
-    pub activity: Vec<Vec<f64>>,
+    pub activity: Vec<Vec<f32>>,
 }
 
 /// `summary.json`.
@@ -125,7 +125,7 @@ pub fn documents(run: &Run, topics_len: usize) -> Result<Documents, CliError> {
 }
 
 fn parsed(text: &str, topics_len: usize) -> Result<Documents, String> {
-    let mut rows = fields(text).into_iter();
+    let mut rows = rows(text);
     let Some(header) = rows.next() else { return Ok(Documents::default()) };
     let has_part = header.get(1).is_some_and(|name| name == "part");
     let first = if has_part { 2 } else { 1 };
@@ -138,7 +138,7 @@ fn parsed(text: &str, topics_len: usize) -> Result<Documents, String> {
         if row.len() != header.len() {
             return Err(format!("line {} has {} fields, not {}", line + 2, row.len(), header.len()));
         }
-        let known = |field: &String| Some(number(field)).filter(|x| x.is_finite()).unwrap_or(0.0);
+        let known = |field: &String| Some(number(field) as f32).filter(|x| x.is_finite()).unwrap_or(0.0);
         documents.names.push(name.clone());
         documents.is_aside.push(has_part && rest[0] == "heldout");
         documents.activity.push(row[first..].iter().map(known).collect());
