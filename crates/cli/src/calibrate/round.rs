@@ -2,13 +2,14 @@
 
 use super::Calibration;
 use crate::error::CliError;
-use crate::fit::{Told, Watch};
+use crate::fit::Watch;
 use crate::progress::StopFlag;
 use hyperprior::infer::Verdict;
 use hyperprior::posterior::calibration::rank;
 use hyperprior_bugs::compile;
 use hyperprior_bugs::fit::{FitError, Posterior, Task};
 use hyperprior_bugs::simulate::Simulated;
+use hyperprior_bugs::told::Told;
 use hyperprior_math::random::stream;
 
 /// Streams of rounds are apart from all others.

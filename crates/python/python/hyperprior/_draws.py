@@ -13,7 +13,9 @@ class Draws(Mapping[str, "NDArray[Any]"]):
     """Arrays by name, each of shape `(draws, *shape)`.
 
     Continuous ones are views of the numbers as the engine left them; discrete ones are made of whole numbers once, when they are first
-    asked for. Elements that were not drawn, such as observed ones of an array with missing values, are NaN.
+    asked for.
+    Element `[i, j]` of the model is at `[:, i - 1, j - 1]`;
+    those that were not drawn, such as observed ones of an array with missing values, are NaN.
     """
 
     def __init__(self, values: NDArray[np.float64], names: list[str], discrete: list[bool]) -> None:
@@ -81,14 +83,11 @@ def _parse(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The lengths of the box that the elements fill, the last index running fastest; None where they leave holes."""
+    """The shape of an array that has exactly these elements, the last index running fastest; None where some are not there."""
     if indices == [()]:
         return ()
-    first, last = indices[0], indices[-1]
-    if any(len(one) != len(first) for one in indices):
+    shape = indices[-1]
+    if any(len(one) != len(shape) for one in indices) or int(np.prod(shape)) != len(indices):
         return None
-    shape = tuple(b - a + 1 for a, b in zip(first, last, strict=True))
-    if any(n < 1 for n in shape) or int(np.prod(shape)) != len(indices):
-        return None
-    expected = np.stack(np.unravel_index(np.arange(len(indices)), shape), axis=1) + np.array(first)
+    expected = np.stack(np.unravel_index(np.arange(len(indices)), shape), axis=1) + 1
     return shape if np.array_equal(expected, np.array(indices)) else None
