@@ -160,7 +160,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         must_be_fitted(self)
         counts = self._rows(X, reset=False)
         seed = whole("seed", self.seed, 0, _SEED_MAX)
-        found = self._watched(lambda tell: self._trained.heldout(counts, hide, seed, tell))
+        found: dict[str, float] = self._watched(lambda tell: self._trained.heldout(counts, hide, seed, tell))
         if found["hidden"] == 0:
             raise Error("no document has two different words, so that none could be hidden; score longer documents")
         return found

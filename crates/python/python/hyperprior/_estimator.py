@@ -48,6 +48,8 @@ except ImportError:
             return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)  # type: ignore[attr-defined]
 
 
+__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "Rows", "TransformerMixin", "must_be_fitted", "rows"]
+
 #: Where rows start, their columns, and the counts.
 Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
