@@ -31,7 +31,7 @@ class Function:
             `draws` log densities, up to a constant. Minus infinity is impossible, and NaN is taken for it.
         latents: Their names, and what they can be.
         gradient: Takes the same and returns a dict of the derivatives along the continuous latents, with the same shapes. Without it
-            they come from central differences, which cost two evaluations for each number, and lose half of the digits.
+            they come from central differences: two evaluations for each number, and about ten digits of the sixteen.
         init: Starting values by name, for some of the latents.
         name: What it is called.
     """
