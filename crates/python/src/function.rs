@@ -18,7 +18,8 @@ use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::Mutex;
-use std::time::Instant;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
 
 /// Numbers that go to Python at once.
 const NUMBERS_MAX: usize = 1 << 22;
@@ -26,6 +27,9 @@ const NUMBERS_MAX: usize = 1 << 22;
 const STEP: f64 = 6e-6;
 /// What a call costs, in additions: the interpreter is in it, however little the function does.
 const WORK: usize = 20_000;
+
+/// How long signals wait.
+const PAUSE: Duration = Duration::from_millis(50);
 
 /// A function with its latents.
 #[pyclass(frozen, module = "hyperprior._hyperprior")]
@@ -38,7 +42,7 @@ pub struct Function {
     log_joint: Py<PyAny>,
     /// From the same to a row of derivatives for each latent.
     own_gradient: Option<Py<PyAny>>,
-    /// Whether no latent is continuous, and there is no derivative to look for.
+    /// The scalars that are continuous.
     continuous: Vec<usize>,
     /// What the function raised first; it comes out as it is.
     raised: Mutex<Option<PyErr>>,
@@ -90,13 +94,14 @@ impl Function {
         let given = init.map(|init| self.on_line(&init)).transpose()?;
         self.forget();
         let mut watch = Watch::new(tell);
-        let found = py.detach(|| -> std::result::Result<_, FitError> {
+        let work = || -> std::result::Result<_, FitError> {
             let starts = Starts { given, points: None };
             let inferred = infer(self, &starts, &how, &mut watch)?;
             let draws = self.draws(&inferred.z)?;
             let log_density = log_density(self, &inferred.z)?;
             Ok((Posterior { draws, source: Source::Approximate(Box::new(inferred)) }, log_density))
-        });
+        };
+        let found = py.detach(|| self.on_one_thread(work))?;
         // What the function raised comes before what was made of it.
         if let Some(raised) = self.raised.lock().ok().and_then(|mut raised| raised.take()) {
             return Err(raised);
@@ -113,7 +118,7 @@ impl Function {
     /// Holds what is made of the function against it: the gradient against central differences, at random points.
     fn check(&self, py: Python, seed: u64) -> PyResult<()> {
         self.forget();
-        let checked = py.detach(|| hyperprior::check(self, seed));
+        let checked = py.detach(|| self.on_one_thread(|| hyperprior::check(self, seed)))?;
         match self.raised.lock().ok().and_then(|mut raised| raised.take()) {
             Some(raised) => Err(raised),
             None => checked.map(|_| ()).map_err(said),
@@ -122,6 +127,30 @@ impl Function {
 }
 
 impl Function {
+    /// Works on one thread beside this one, which looks at signals meanwhile. Python runs one call at a time in any case, and more
+    /// threads would only wait for each other.
+    fn on_one_thread<T: Send>(&self, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(said)?;
+        let (send, receive) = channel();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Attached once around everything: each call would have to make a state for this thread otherwise.
+                let _ = send.send(pool.install(|| Python::attach(|py| py.detach(work))));
+            });
+            loop {
+                match receive.recv_timeout(PAUSE) {
+                    Ok(found) => return Ok(found),
+                    Err(RecvTimeoutError::Timeout) => {
+                        if let Err(interrupt) = Python::attach(|py| py.check_signals()) {
+                            self.keep(interrupt);
+                        }
+                    }
+                    Err(RecvTimeoutError::Disconnected) => return Err(said("the fit ended without a result")),
+                }
+            }
+        })
+    }
+
     fn forget(&self) {
         if let Ok(mut raised) = self.raised.lock() {
             *raised = None;

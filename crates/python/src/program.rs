@@ -60,13 +60,12 @@ impl Program {
         let compiled = py.detach(|| compile(&source, &name, &data, &options));
         let compiled = compiled.map_err(|diagnostics| {
             let drawn = render(&diagnostics, &name, &source, false);
-            Error::new_err(format!("the model cannot be compiled\n\n{drawn}"))
+            Error::new_err(format!("the model cannot be compiled\n\n{}", drawn.trim_end()))
         })?;
         let eliminate = eliminate(eliminated, &compiled.graph).map_err(|e| said(format!("eliminate: {e}")))?;
-        let drawn = if compiled.warnings.is_empty() {
-            String::new()
-        } else {
-            render(&compiled.warnings, &name, &source, false)
+        let drawn = match compiled.warnings.as_slice() {
+            [] => String::new(),
+            warnings => render(warnings, &name, &source, false).trim_end().to_owned(),
         };
         Ok(Self {
             name: compiled.name,

@@ -20,6 +20,11 @@ type Rows<'py> = (PyReadonlyArray1<'py, i64>, PyReadonlyArray1<'py, i64>, PyRead
 type Given<'py> =
     (Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<i64>>, Bound<'py, PyArray1<f64>>, Vec<String>, Vec<String>);
 
+/// What `Trained` is made from again.
+type Parts<'py> = (Bound<'py, PyBytes>, String, Vec<f64>, f64);
+/// E z, layer by layer, and the bounds.
+type Found<'py> = (Vec<Bound<'py, PyArray2<f64>>>, Bound<'py, PyArray1<f64>>);
+
 /// A trained model, with what was seen of its training.
 #[pyclass(frozen, module = "hyperprior._hyperprior")]
 pub struct Trained {
@@ -63,7 +68,7 @@ impl Trained {
         Ok(Self { trained, saved, topics, history, elbo })
     }
 
-    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, (Bound<'py, PyBytes>, String, Vec<f64>, f64)) {
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> (Bound<'py, PyAny>, Parts<'py>) {
         let own = slf.get();
         let bytes = PyBytes::new(slf.py(), &own.saved);
         (slf.get_type().into_any(), (bytes, own.topics.clone(), own.history.clone(), own.elbo))
@@ -99,7 +104,7 @@ impl Trained {
         steps: u32,
         seed: u64,
         tell: Option<Py<PyAny>>,
-    ) -> PyResult<(Vec<Bound<'py, PyArray2<f64>>>, Bound<'py, PyArray1<f64>>)> {
+    ) -> PyResult<Found<'py>> {
         let corpus = counts(&rows, self.trained.vocabulary().to_vec())?;
         let mut watch = Watch::new(tell);
         let len = corpus.documents_len();

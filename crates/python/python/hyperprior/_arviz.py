@@ -21,7 +21,7 @@ def to_arviz(posterior: Posterior) -> Any:
     draws = posterior.draws()
     groups: dict[str, dict[str, Any]] = {"posterior": {name: draws[name][None] for name in draws}}
     told = posterior.diagnostics
-    len_ = draws.values.shape[1]
+    len_ = draws.block.shape[1]
     # Numbers of the whole fit are the same for every draw.
     stats = {"khat": told["khat"], "elbo": told["elbo"]["value"], "log_evidence": told["evidence"]["log"]}
     groups["sample_stats"] = {name: np.full((1, len_), x) for name, x in stats.items() if x is not None}
@@ -31,10 +31,9 @@ def to_arviz(posterior: Posterior) -> Any:
         groups["log_likelihood"] = {name: x[None] for name, x in posterior.log_likelihood.items()}
     if isinstance(posterior.model, Model):
         groups["observed_data"] = dict(posterior.model.data)
-    if hasattr(arviz, "InferenceData"):
-        found = arviz.from_dict(**groups)
-    else:  # from 1.0 on groups are one dict, and the result is a tree
-        found = arviz.from_dict(groups)
+    from_dict: Any = arviz.from_dict
+    # From 1.0 on groups are one dict, and the result is a tree.
+    found = from_dict(**groups) if hasattr(arviz, "InferenceData") else from_dict(groups)
     from . import __version__
 
     of_all = {"inference_library": "hyperprior", "inference_library_version": __version__, "verdict": posterior.verdict}

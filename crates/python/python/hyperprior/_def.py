@@ -83,7 +83,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> DEF:
         """Trains on counts, a row for each document."""
         settings = self._settings()
-        counts = rows(self, X, reset=True)
+        counts = self._rows(X, reset=True)
         terms = self._terms()
         self._trained = self._watched(lambda tell: _hyperprior.Trained.fit(counts, terms, settings, tell))
         self._told = json.loads(self._trained.topics)
@@ -107,7 +107,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def activations(self, X: Any) -> list[NDArray[np.float64]]:
         """E z of every layer, from below: an array for each, with a row for each document."""
         must_be_fitted(self)
-        counts = rows(self, X, reset=False)
+        counts = self._rows(X, reset=False)
         steps, seed = whole("steps", self.steps, 1), whole("seed", self.seed, 0, _SEED_MAX)
         found, _ = self._watched(lambda tell: self._trained.infer(counts, steps, seed, tell))
         return [own[:, order] for own, order in zip(found, self._orders, strict=True)]
@@ -144,6 +144,9 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         with open(path, "wb") as file:
             file.write(self._trained.model())
 
+    def _rows(self, X: Any, reset: bool) -> Rows:
+        return rows(self, X, reset)
+
     def _words(self, told: dict[str, Any], n: int, vocabulary: Sequence[str] | None) -> list[str]:
         words = [one["word"] for one in told["words"][: whole("n", n, 1, 100)]]
         if vocabulary is None:
@@ -155,9 +158,9 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _heldout(self, X: Any, hide: str) -> dict[str, float]:
         must_be_fitted(self)
-        counts = rows(self, X, reset=False)
+        counts = self._rows(X, reset=False)
         seed = whole("seed", self.seed, 0, _SEED_MAX)
-        found = self._watched(lambda tell: self._trained.heldout(counts, hide, seed, tell))
+        found: dict[str, float] = self._watched(lambda tell: self._trained.heldout(counts, hide, seed, tell))
         if found["hidden"] == 0:
             raise Error("no document has two different words, so that none could be hidden; score longer documents")
         return found

@@ -13,13 +13,14 @@ class Draws(Mapping[str, "NDArray[Any]"]):
     """Arrays by name, each of shape `(draws, *shape)`.
 
     Continuous ones are views of the numbers as the engine left them; discrete ones are made of whole numbers once, when they are first
-    asked for. Elements that were not drawn, such as observed ones of an array with missing values, are NaN.
+    asked for. Element `[i, j]` of the model is at `[:, i - 1, j - 1]`; those that were not drawn, such as observed ones of an array with
+    missing values, are NaN, and their array is made once too.
     """
 
     def __init__(self, values: NDArray[np.float64], names: list[str], discrete: list[bool]) -> None:
         values.flags.writeable = False
-        #: A row for each scalar.
-        self.values = values
+        #: All numbers, a row for each scalar.
+        self.block = values
         #: The scalars' names.
         self.names = names
         self.discrete = discrete
@@ -49,21 +50,22 @@ class Draws(Mapping[str, "NDArray[Any]"]):
         if name not in self._arrays:
             if name in self._rows:
                 row = self._rows[name]
-                return self._typed(self.values[row], self.discrete[row])
+                return self._typed(self.block[row], self.discrete[row])
             raise KeyError(f"there are no draws of `{name}`; there are: {', '.join(self._arrays)}")
         elements = self._arrays[name]
         rows = [row for _, row in elements]
         shape = _box([indices for indices, _ in elements])
         if shape is not None:
             is_block = rows == list(range(rows[0], rows[0] + len(rows)))
-            own = self.values[rows[0] : rows[0] + len(rows)] if is_block else self.values[rows]
+            own = self.block[rows[0] : rows[0] + len(rows)] if is_block else self.block[rows]
             own = np.moveaxis(own.reshape(*shape, own.shape[1]), -1, 0)
             return self._typed(own, self.is_discrete(name))
         # Some elements were not drawn.
         most = tuple(int(n) for n in np.max([indices for indices, _ in elements], axis=0))
-        whole = np.full((self.values.shape[1], *most), np.nan)
+        whole = np.full((self.block.shape[1], *most), np.nan)
         for indices, row in elements:
-            whole[(slice(None), *(i - 1 for i in indices))] = self.values[row]
+            place: tuple[Any, ...] = (slice(None), *(i - 1 for i in indices))
+            whole[place] = self.block[row]
         whole.flags.writeable = False
         return whole
 
@@ -81,14 +83,11 @@ def _parse(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The lengths of the box that the elements fill, the last index running fastest; None where they leave holes."""
+    """The shape of an array that has exactly these elements, the last index running fastest; None where some are not there."""
     if indices == [()]:
         return ()
-    first, last = indices[0], indices[-1]
-    if any(len(one) != len(first) for one in indices):
+    shape = indices[-1]
+    if any(len(one) != len(shape) for one in indices) or int(np.prod(shape)) != len(indices):
         return None
-    shape = tuple(b - a + 1 for a, b in zip(first, last, strict=True))
-    if any(n < 1 for n in shape) or int(np.prod(shape)) != len(indices):
-        return None
-    expected = np.stack(np.unravel_index(np.arange(len(indices)), shape), axis=1) + np.array(first)
+    expected = np.stack(np.unravel_index(np.arange(len(indices)), shape), axis=1) + 1
     return shape if np.array_equal(expected, np.array(indices)) else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -47,6 +48,8 @@ except ImportError:
             return np.asarray([f"{prefix}{i}" for i in range(self._n_features_out)], dtype=object)  # type: ignore[attr-defined]
 
 
+__all__ = ["BaseEstimator", "ClassNamePrefixFeaturesOutMixin", "Rows", "TransformerMixin", "must_be_fitted", "rows"]
+
 #: Where rows start, their columns, and the counts.
 Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
@@ -62,8 +65,9 @@ def must_be_fitted(estimator: Any) -> None:
         raise AttributeError(f"this {type(estimator).__name__} is not fitted yet; call fit first")
 
 
-def rows(estimator: Any, X: Any, reset: bool) -> Rows:
-    """Counts in compressed rows, checked; with `reset` their columns are those that later ones are held against."""
+def rows(estimator: Any, X: Any, reset: bool, make: Callable[[NDArray[Any]], NDArray[Any]] = lambda counts: counts) -> Rows:
+    """Counts in compressed rows, checked; with `reset` their columns are those that later ones are held against. `make` makes counts of
+    numbers that are none."""
     if HAS_SKLEARN:
         X = validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype="numeric", ensure_min_features=1)
     elif not hasattr(X, "tocsr"):
@@ -83,7 +87,7 @@ def rows(estimator: Any, X: Any, reset: bool) -> Rows:
         places = np.nonzero(X)
         terms, counts = places[1], X[places]
         starts = np.concatenate([[0], np.cumsum(np.bincount(places[0], minlength=X.shape[0]))])
-    return _checked(np.asarray(starts, np.int64), np.asarray(terms, np.int64), counts, type(estimator).__name__)
+    return _checked(np.asarray(starts, np.int64), np.asarray(terms, np.int64), make(counts), type(estimator).__name__)
 
 
 def _checked(starts: NDArray[np.int64], terms: NDArray[np.int64], counts: NDArray[Any], name: str) -> Rows:

@@ -145,11 +145,11 @@ class Posterior(Drawn):
         if not isinstance(self.model, Model):
             raise Error("predict needs a model in BUGS: a Function does not say how its data come about")
         new = self.model.with_data(new_data)
-        named = [names(word, value) if value is not None else None for word, value in (("carry", carry), ("monitor", monitor))]
+        named = (None if carry is None else names("carry", carry), None if monitor is None else names("monitor", monitor))
         len_ = whole("draws", draws, 1) if draws is not None else None
-        kept = (self._draws.values, self._draws.names)
+        kept = (self._draws.block, self._draws.names)
         return Prediction(
-            self.model._program.predict(new._program, kept, tuple(named), (len_, whole("seed", seed, 0, 2**64 - 1)))
+            self.model._program.predict(new._program, kept, named, (len_, whole("seed", seed, 0, 2**64 - 1)))
         )
 
     def _head(self) -> str:
@@ -157,7 +157,7 @@ class Posterior(Drawn):
         khat = "" if told["khat"] is None else f", k-hat {told['khat']:.2f}"
         bound, evidence = _number(told["elbo"]["value"], ".2f"), _number(told["evidence"]["log"], ".2f")
         return (
-            f"{told['model']}: {self._draws.values.shape[1]} draws by {told['method']}, verdict {self.verdict}, "
+            f"{told['model']}: {self._draws.block.shape[1]} draws by {told['method']}, verdict {self.verdict}, "
             f"ELBO {bound}, log evidence {evidence}{khat}"
         )
 
@@ -176,7 +176,8 @@ class Prediction(Drawn):
     @property
     def elpd(self) -> dict[str, Any] | None:
         """The log predictive density of the observations that the fit has not seen, its standard error and their number."""
-        return self._told["elpd"]
+        elpd: dict[str, Any] | None = self._told["elpd"]
+        return elpd
 
     @property
     def diagnostics(self) -> dict[str, Any]:
