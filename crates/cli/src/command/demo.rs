@@ -4,6 +4,7 @@ use super::input::{Input, Reading};
 use super::reproduce::print_target;
 use crate::error::CliError;
 use crate::fit;
+use crate::html;
 use crate::output::RunDirectory;
 use crate::progress::StopFlag;
 use crate::study::{self, Target, pictures};
@@ -25,7 +26,7 @@ pub struct Demo {
     /// The random seed
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
-    /// Where the pictures and the runs go
+    /// Where the report, the pictures and the runs go
     #[arg(long, default_value = "hyperprior-demo", value_name = "DIR")]
     out: PathBuf,
     /// No progress bar
@@ -43,16 +44,28 @@ impl Demo {
         let written = self.spins_and_counts()?;
         self.change_point()?;
         self.topics()?;
+        let report = self.report(&written)?;
         say(&format!(
-            "\n{}\nThe runs are in {} and {}.",
+            "\n{}\nThe runs are in {} and {}.\n\nAll of it is in one page: {}",
             pictures::announce(&written),
             self.folder("coal").display(),
-            self.folder("topics").display()
+            self.folder("topics").display(),
+            report.display()
         ))
     }
 
     fn folder(&self, name: &str) -> PathBuf {
         self.out.join(name)
+    }
+
+    fn report(&self, written: &[PathBuf]) -> Result<PathBuf, CliError> {
+        let drawings = written.iter().filter(|path| path.extension().is_some_and(|ending| ending == "svg"));
+        let read = |path: &PathBuf| {
+            std::fs::read_to_string(path).map_err(|reason| CliError::Read { path: path.clone(), reason })
+        };
+        let pictures = drawings.map(read).collect::<Result<Vec<_>, _>>()?;
+        let html = html::tour(&pictures, &self.folder("coal"), &self.folder("topics"))?;
+        Ok(RunDirectory::create(&self.out)?.text("report.html", &html)?)
     }
 
     fn spins_and_counts(&self) -> Result<Vec<PathBuf>, CliError> {

@@ -15,6 +15,7 @@ mod trace;
 use crate::error::CliError;
 use crate::output::{RunDirectory, WriteError};
 use hyperprior::posterior::Draws;
+use page::Page;
 use read::Run;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -33,6 +34,25 @@ pub fn write(run: &RunDirectory, summary: &impl Serialize, draws: Option<&Draws>
     let summary = serde_json::to_value(summary).map_err(|error| unfit(error.to_string()))?;
     let told = Run { folder: run.path().to_owned(), summary, draws };
     run.report(&report(&told, None).map_err(|error| unfit(error.to_string()))?)
+}
+
+/// One page for a fit and a training, after pictures that are SVG.
+pub fn tour(pictures: &[String], fit: &Path, topics: &Path) -> Result<String, CliError> {
+    let mut page = Page::new("A tour of hyperprior", "discrete posteriors · a model in BUGS · topics of a text");
+    let intro = "<p>Where the true posterior is known, it is the first picture of each row: mean-field treats the variables as \
+                 independent, the hierarchical model keeps their dependence.</p>";
+    let pictures: String = pictures.iter().map(|svg| format!("<figure class=\"tour\">{svg}</figure>")).collect();
+    page.section("discrete", "Counts and spins", format!("{intro}{pictures}"));
+    let told = |text: &str| format!("<p>{text}</p>");
+    page.section(
+        "change-point",
+        "A change point",
+        told("The year <code>k</code> in which coal mining became safer, and the rates of disasters before and after it."),
+    );
+    fit::add(&mut page, &Run::read(fit)?)?;
+    page.section("text", "A text", told("The King James Bible by chapter, in two layers of topics."));
+    topics::add(&mut page, &Run::read(topics)?)?;
+    Ok(page.html())
 }
 
 fn report(run: &Run, beside: Option<&Run>) -> Result<String, CliError> {

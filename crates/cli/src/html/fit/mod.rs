@@ -14,6 +14,7 @@ use super::read::{FitSummary, Run};
 use super::repeat;
 use crate::error::CliError;
 use crate::topics::{duration, grouped};
+use hyperprior::posterior::Draws;
 use pairs::Beside;
 
 /// The whole file, with the pairs of another run beside its own.
@@ -23,16 +24,34 @@ pub fn report(run: &Run, beside: Option<&Run>) -> Result<String, CliError> {
     let beside = beside.map(other).transpose()?;
     let name = method(run, &summary);
     let mut page = Page::new(&summary.model, &subtitle(&summary, draws.as_ref().map_or(0, |draws| draws.len())));
-    page.section("verdict", "", verdict::section(&summary));
-    parameters::add(&mut page, &summary, draws.as_deref())?;
-    if let Some(draws) = &draws {
-        page.section("dependence", "What depends on what", pairs::section(draws, &name, beside.as_ref())?);
-    }
+    answers(&mut page, &summary, draws.as_deref(), &name, beside.as_ref())?;
     page.section("course", "How the fit went", course::section(&summary, &run.trace()?));
     page.section("checks", "Checks", foretold::section(&summary));
     page.section("plan", "The approximation", facts(&course::plan(&summary)));
     page.section("repeat", "How to repeat it", repeat::section(run)?);
     Ok(page.html())
+}
+
+/// Puts what a fit found into a page that has more than that.
+pub fn add(page: &mut Page, run: &Run) -> Result<(), CliError> {
+    let (summary, draws) = (read(run)?, run.draws()?);
+    answers(page, &summary, draws.as_deref(), &method(run, &summary), None)
+}
+
+/// The verdict, the parameters and their dependence.
+fn answers(
+    page: &mut Page,
+    summary: &FitSummary,
+    draws: Option<&Draws>,
+    name: &str,
+    beside: Option<&Beside>,
+) -> Result<(), CliError> {
+    page.section("verdict", "", verdict::section(summary));
+    parameters::add(page, summary, draws)?;
+    if let Some(draws) = draws {
+        page.section("dependence", "What depends on what", pairs::section(draws, name, beside)?);
+    }
+    Ok(())
 }
 
 fn read(run: &Run) -> Result<FitSummary, CliError> {

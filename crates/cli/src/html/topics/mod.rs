@@ -16,20 +16,27 @@ use std::fmt::Write as _;
 /// The whole file.
 pub fn report(run: &Run) -> Result<String, CliError> {
     let summary = read::summary(run)?;
-    let topics = read::topics(run)?;
-    let documents = read::documents(run, topics.topics.len())?;
-    let explorer = Explorer::new(&topics, &documents);
     let mut page = Page::new(&summary.corpus, &subtitle(&summary));
-    page.section("about", "", about(&summary, topics.background_share));
-    page.section("explorer", "Topics", FRAME.to_owned());
+    add(&mut page, run)?;
     page.section(
         "course",
         "How the training went",
         picture(&run.trace()?, &[], None, ["epoch", "what is climbed, per word"]),
     );
     page.section("repeat", "How to repeat it", repeat::section(run)?);
-    page.script("explorer-data", &escape::json(&explorer)?, include_str!("../assets/explorer.js"));
     Ok(page.html())
+}
+
+/// Puts the topics into a page.
+pub fn add(page: &mut Page, run: &Run) -> Result<(), CliError> {
+    let summary = read::summary(run)?;
+    let topics = read::topics(run)?;
+    let documents = read::documents(run, topics.topics.len())?;
+    let explorer = Explorer::new(&topics, &documents);
+    page.section("about", "", about(&summary, topics.background_share));
+    page.section("explorer", "Topics", FRAME.to_owned());
+    page.script("explorer-data", &escape::json(&explorer)?, include_str!("../assets/explorer.js"));
+    Ok(())
 }
 
 fn subtitle(summary: &Summary) -> String {
