@@ -10,20 +10,21 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-PAGE = ROOT / "book" / "src" / "python.md"
+PAGES = {"book/src/python.md": 8, "README.md": 1}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
-def test_every_block_runs_and_prints_what_it_says(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs_and_prints_what_it_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(ROOT)
-    text = PAGE.read_text(encoding="utf-8")
+    text = (ROOT / page).read_text(encoding="utf-8")
     blocks = BLOCK.findall(text)
-    assert len(blocks) == text.count("```python") >= 8
+    assert len(blocks) == text.count("```python") >= PAGES[page]
     names: dict[str, Any] = {"__name__": "book"}
     for number, (code, expected) in enumerate(blocks, start=1):
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(code, f"python.md, block {number}", "exec"), names)
+            exec(compile(code, f"{page}, block {number}", "exec"), names)
         found = "\n".join(line.rstrip() for line in printed.getvalue().splitlines())
         assert found == expected.rstrip("\n"), f"block {number} prints\n{found}"
