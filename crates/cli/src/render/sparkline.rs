@@ -35,6 +35,6 @@ mod tests {
         assert_eq!(sparkline(&[3.0; 20], 4, 0.1), "████");
         // One value that is far below leaves the others apart.
         let fallen: Vec<f64> = std::iter::once(-1e6).chain((1..80).map(f64::from)).collect();
-        assert!(sparkline(&fallen, 80, 0.0).ends_with('█') && sparkline(&fallen, 80, 0.0).contains('▄'));
+        assert!(sparkline(&fallen, 80, 0.0).ends_with('█') && sparkline(&fallen, 80, 0.0).starts_with("▁▅"));
     }
 }
