@@ -20,6 +20,7 @@ pub mod diagnostic;
 pub mod eliminate;
 pub mod fit;
 pub mod lower;
+pub mod memory;
 pub mod names;
 pub mod predict;
 mod rows;

@@ -233,6 +233,7 @@ impl CliError {
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } | Self::NotAFit { .. } => NO_INPUT,
             Self::Lacking(_) | Self::NotReported { .. } => BAD_DATA,
+            Self::Engine(hyperprior::Error::Stopped { .. }) => STOPPED,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
             Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,

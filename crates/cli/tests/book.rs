@@ -1,6 +1,7 @@
 //! What the book and the README say to type is typed, and what they show is what comes out.
 //!
-//! A comment before a fenced block says what it is:
+//! Blocks of the shell run, and those of R where R and its packages posterior and coda are. A comment before a fenced block says what
+//! it is:
 //!
 //! - `<!-- not run: why -->` before a block of commands: it stays as it is.
 //! - `<!-- long -->` before one: it is run with `HYPERPRIOR_BOOK=all`, and with `update`.
@@ -64,6 +65,23 @@ fn clone(folder: &Folder) -> PathBuf {
     place
 }
 
+/// What runs a language's blocks, given as its last argument.
+fn interpreter(language: &str) -> Option<Command> {
+    let (program, option) = match language {
+        "sh" => ("sh", "-c"),
+        "r" => ("Rscript", "-e"),
+        _ => return None,
+    };
+    let mut command = Command::new(program);
+    command.arg(option);
+    Some(command)
+}
+
+fn has_r() -> bool {
+    let asked = Command::new("Rscript").args(["-e", "library(posterior); library(coda)"]).output();
+    asked.is_ok_and(|out| out.status.success())
+}
+
 /// What stays the same from one machine to the next: no digits, and no width that follows them.
 fn shape(text: &str) -> String {
     let mut out = String::new();
@@ -93,19 +111,27 @@ fn check(page: &Path, mode: &str) -> Result<(), String> {
     let (mut printed, mut failures, mut changes) = (None, String::new(), Vec::new());
     for (k, block) in found.iter().enumerate() {
         let mark = block.mark.as_deref().unwrap_or_default();
-        if block.language == "sh" {
+        if let Some(mut command) = interpreter(&block.language) {
             let is_run = !mark.starts_with("not run: ") && (mark != "long" || mode != "short");
             printed = None;
-            if is_run {
+            if is_run && block.language == "r" && !has_r() {
+                eprintln!("{}:{}: SKIPPED: there is no R with posterior and coda", page.display(), block.lines.start);
+            } else if is_run {
                 let path = format!("{}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap_or_default());
-                let mut command = Command::new("sh");
-                let script = format!("set -e\n{{\n{}}} 2>&1\n", body(block));
-                let out = command.args(["-c", &script]).current_dir(&place).env("PATH", path).output();
+                let script = match block.language.as_str() {
+                    "sh" => format!("set -e\n{{\n{}}} 2>&1\n", body(block)),
+                    _ => body(block),
+                };
+                let out = command.arg(script).current_dir(&place).env("PATH", path).output();
                 let out = out.map_err(|error| error.to_string())?;
-                printed = Some((String::from_utf8_lossy(&out.stdout).into_owned(), out.status.success()));
+                let mut text = String::from_utf8_lossy(&out.stdout).into_owned();
+                if !out.status.success() {
+                    text += &String::from_utf8_lossy(&out.stderr);
+                }
+                printed = Some((text, out.status.success()));
             }
             let is_output = |b: &Block| b.mark.as_deref().is_some_and(|mark| mark.starts_with("output"));
-            let is_shown = found[k + 1..].iter().take_while(|b| b.language != "sh").any(is_output);
+            let is_shown = found[k + 1..].iter().take_while(|b| interpreter(&b.language).is_none()).any(is_output);
             if let Some((text, false)) = printed.as_ref().filter(|_| !is_shown) {
                 let _ = writeln!(failures, "{}:{}: failed:\n{text}", page.display(), block.lines.start);
             }

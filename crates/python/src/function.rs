@@ -12,6 +12,7 @@ use hyperprior::model::{Conditionals, Gradient, Latents, Model, Support};
 use hyperprior::posterior::{Column, Draws};
 use hyperprior::{Batch, Result};
 use hyperprior_bugs::fit::{FitError, Posterior, Source};
+use hyperprior_bugs::memory::columns_of_fit;
 use hyperprior_bugs::told::Told;
 use hyperprior_math::bijector::Bijector;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
@@ -90,7 +91,7 @@ impl Function {
     ) -> PyResult<Bound<'py, PyDict>> {
         let began = Instant::now();
         let how = settings(settings_json)?;
-        within_memory(how.draws, self.latents.len(), self.latents.len())?;
+        within_memory(how.draws, columns_of_fit(self.latents.len(), self.latents.len()))?;
         let given = init.map(|init| self.on_line(&init)).transpose()?;
         self.forget();
         let mut watch = Watch::new(tell);

@@ -2,8 +2,9 @@
 
 use crate::draws;
 use crate::error::{in_python, said};
-use hyperprior::infer::{InferSettings, Method, OVERSAMPLED, PriorPart, RecursivePart};
+use hyperprior::infer::{InferSettings, Method, PriorPart, RecursivePart};
 use hyperprior::{Batch, Model};
+use hyperprior_bugs::memory;
 use hyperprior_bugs::told::Told;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,9 +13,6 @@ use pyo3::types::PyDict;
 const DRAWS_MIN: usize = 10;
 /// The most components, layers or ranks.
 const SIZE_MAX: usize = 1000;
-/// The most memory that draws may take, in bytes.
-const BYTES_MAX: f64 = 8.0 * GIB;
-const GIB: f64 = (1_u64 << 30) as f64;
 
 /// The settings, from JSON.
 pub fn settings(text: &str) -> PyResult<InferSettings> {
@@ -55,20 +53,9 @@ pub fn settings(text: &str) -> PyResult<InferSettings> {
     Ok(settings)
 }
 
-/// Refuses draws that would not fit. For each that is kept, several are weighed.
-pub fn within_memory(draws: usize, latents: usize, quantities: usize) -> PyResult<()> {
-    let of_one = (OVERSAMPLED * latents + quantities) as f64 * size_of::<f64>() as f64;
-    let bytes = draws as f64 * of_one;
-    if bytes <= BYTES_MAX {
-        return Ok(());
-    }
-    Err(said(format!(
-        "draws={draws} would take {:.1} GiB for {latents} fitted latents and {quantities} quantities; the most is {:.0} GiB: ask \
-         for at most {:.0} draws, or keep fewer quantities with monitor=...",
-        bytes / GIB,
-        BYTES_MAX / GIB,
-        (BYTES_MAX / of_one).floor()
-    )))
+/// Refuses draws that would not fit.
+pub fn within_memory(draws: usize, columns: usize) -> PyResult<()> {
+    memory::within_memory(draws, columns).map_err(said)
 }
 
 /// `summary` as JSON, with arguments where the command has options.

@@ -10,6 +10,7 @@ use hyperprior::model::graph::{Eliminate, Graph};
 use hyperprior::posterior::{Monitor, MonitorError, summarise};
 use hyperprior_bugs::eliminate::eliminate;
 use hyperprior_bugs::fit::{FitError, Posterior, Source, Task};
+use hyperprior_bugs::memory::columns_of_fit;
 use hyperprior_bugs::names;
 use hyperprior_bugs::predict::{Lacking, Outlook, spread};
 use hyperprior_bugs::told::{Foretold, Response, Told};
@@ -109,7 +110,7 @@ impl Program {
             return Err(said(format!("{argument}: nothing is observed; give the model its data")));
         }
         let kept = task.quantities().len() + if checks.loo { 2 * self.graph.observations_len() } else { 0 };
-        within_memory(how.draws, task.model().latents().len(), kept)?;
+        within_memory(how.draws, columns_of_fit(task.model().latents().len(), kept))?;
         let mut watch = Watch::new(tell);
         let found = py.detach(|| found(&task, &how, checks, &mut watch));
         watch.finish()?;
@@ -144,7 +145,7 @@ impl Program {
             return Err(said("draws=0: at least one draw is needed"));
         }
         let columns = outlook.carry.carried.len() + 2 * outlook.quantities.len() + 2 * new.graph.observations_len();
-        within_memory(len, 0, columns)?;
+        within_memory(len, columns)?;
         let places: HashMap<&str, usize> = kept.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
         let column = |name: &str| places.get(name).map(|i| &values[i * have..(i + 1) * have]);
         let draws = spread(&outlook.carry.carried, (have, len), column).map_err(|Lacking { name }| {

@@ -12,6 +12,11 @@ import time
 import pytest
 from conftest import ROOT
 
+# Where a shell runs the tests in the background, whatever they start would ignore the signal.
+LISTEN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+"""
 FIT = """
 import json, hyperprior
 model = hyperprior.Model(open("examples/coal/model.bug").read(), json.load(open("examples/coal/data.json")))
@@ -41,7 +46,8 @@ except KeyboardInterrupt:
 
 @pytest.mark.parametrize("begin", [FIT, FUNCTION, TOPICS], ids=["fit", "function", "topics"])
 def test_ctrl_c_is_a_keyboard_interrupt(begin: str) -> None:
-    child = subprocess.Popen([sys.executable, "-c", begin + END], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    code = LISTEN + begin + END
+    child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     assert child.stdout.readline() == "begun\n"
     time.sleep(3)

@@ -6,6 +6,7 @@ use crate::output::RunDirectory;
 use crate::predict::{FittedRun, Predicted};
 use clap::Args;
 use hyperprior::posterior::{DrawsError, Monitor};
+use hyperprior_bugs::memory::within_memory;
 use hyperprior_bugs::predict::Outlook;
 use std::io::Write;
 use std::path::PathBuf;
@@ -51,10 +52,6 @@ pub struct Predict {
     quiet: bool,
 }
 
-/// The most memory that draws may take, in bytes.
-const BYTES_MAX: f64 = 8.0 * GIB;
-const GIB: f64 = (1_u64 << 30) as f64;
-
 fn monitors(option: &str, text: Option<&String>) -> Result<Option<Vec<Monitor>>, CliError> {
     let parse = |text: &String| Monitor::parse_list(text).map_err(|e| CliError::Usage(format!("{option}: {e}")));
     text.map(parse).transpose()
@@ -81,7 +78,8 @@ impl Predict {
             .map_err(DrawsError::from)?;
         let len = self.draws.map_or(run.draws_len(), |draws| draws as usize);
         let (carried_len, quantities_len) = (outlook.carry.carried.len(), outlook.quantities.len());
-        within_memory(len, carried_len + 2 * quantities_len + 2 * new.graph.observations_len())?;
+        let columns = carried_len + 2 * quantities_len + 2 * new.graph.observations_len();
+        within_memory(len, columns).map_err(|error| CliError::Usage(error.to_string()))?;
         let draws = run.draws(&outlook.carry.carried, len)?;
         let out = self.out.as_ref().map(RunDirectory::create).transpose()?;
         let prediction = outlook.foretell(&draws, self.seed)?;
@@ -133,18 +131,4 @@ impl Predict {
         out.flush()?;
         Ok(())
     }
-}
-
-fn within_memory(draws: usize, columns: usize) -> Result<(), CliError> {
-    let bytes = draws as f64 * columns as f64 * size_of::<f64>() as f64;
-    if bytes <= BYTES_MAX {
-        return Ok(());
-    }
-    let fitting = (BYTES_MAX / (bytes / draws as f64)).floor();
-    Err(CliError::Usage(format!(
-        "{draws} draws of {columns} columns would take {:.1} GiB; the most is {:.0} GiB: ask for at most --draws {fitting:.0}, \
-         or keep fewer quantities with --monitor NAMES",
-        bytes / GIB,
-        BYTES_MAX / GIB
-    )))
 }

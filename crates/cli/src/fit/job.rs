@@ -7,18 +7,15 @@ use crate::output::{CHECKPOINT, RunDirectory};
 use crate::paint;
 use crate::progress::StopFlag;
 use hyperprior::Model;
-use hyperprior::infer::{InferSettings, OVERSAMPLED, Verdict};
+use hyperprior::infer::{InferSettings, Verdict};
 use hyperprior::journal::{Journal, Pages};
 use hyperprior::posterior::{Monitor, MonitorError};
 use hyperprior_bugs::fit::{FitError, Source, Task};
+use hyperprior_bugs::memory::{columns_of_fit, within_memory};
 use hyperprior_bugs::told::{Foretold, Response, Told};
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
-
-/// The most memory that draws may take, in bytes.
-const BYTES_MAX: f64 = 8.0 * GIB;
-const GIB: f64 = (1_u64 << 30) as f64;
 
 /// What is to be done.
 pub struct Job {
@@ -62,7 +59,8 @@ impl Job {
             )));
         }
         let kept = task.quantities().len() + if config.loo { 2 * observed } else { 0 };
-        within_memory(config.infer.draws, task.model().latents().len(), kept)?;
+        let columns = columns_of_fit(task.model().latents().len(), kept);
+        within_memory(config.infer.draws, columns).map_err(|error| CliError::Usage(error.to_string()))?;
         let pointwise = config.loo.then(|| task.model().pointwise()).transpose()?;
         // A folder that cannot be made is better known before the fit than after it.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
@@ -155,19 +153,4 @@ impl Job {
         }
         Ok(out.flush()?)
     }
-}
-
-/// Refuses draws that would not fit. For each that is kept, several are weighed.
-fn within_memory(draws: usize, latents: usize, quantities: usize) -> Result<(), CliError> {
-    let of_one = (OVERSAMPLED * latents + quantities) as f64 * size_of::<f64>() as f64;
-    let bytes = draws as f64 * of_one;
-    if bytes <= BYTES_MAX {
-        return Ok(());
-    }
-    let (needed, most) = (bytes / GIB, BYTES_MAX / GIB);
-    let fitting = (BYTES_MAX / of_one).floor();
-    Err(CliError::Usage(format!(
-        "--draws {draws} would take {needed:.1} GiB for {latents} fitted latents and {quantities} quantities; the most is \
-         {most:.0} GiB: ask for at most {fitting:.0} draws, or keep fewer quantities with --monitor NAMES"
-    )))
 }

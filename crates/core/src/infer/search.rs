@@ -18,6 +18,7 @@ use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
 
 /// Ascents at once.
 const ASCENTS: usize = 32;
@@ -101,7 +102,8 @@ impl Starts {
 /// Looks for the posterior.
 ///
 /// # Errors
-/// What the model returns, and [`Error::NotFinite`] where no start has a finite density.
+/// What the model returns, [`Error::NotFinite`] where no start has a finite density, and [`Error::Stopped`] where the observer wants
+/// no more: half a search is worth nothing.
 pub fn search(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observer) -> Result<Searched> {
     if let Begun::Finished((found, ends)) = journal::begin::<(Vec<Found>, Columns)>(observer)? {
         return Searched { found, ends: ends.batch()? }.if_of(model.latents());
@@ -125,6 +127,7 @@ fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observ
     let mut stops: Vec<Batch> = Vec::new();
     for step in 0..STEPS {
         if step % SWEEP == 0 {
+            advance(step, observer)?;
             sweep(model, &discrete, &mut z, &mut streams)?;
         }
         gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
@@ -132,7 +135,6 @@ fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observ
         ascent.step(&mut z, &log_p, &d_z, size);
         if (step + 1) % (STEPS / STOPS) == 0 {
             stops.push(z.clone());
-            let _ = observer.advance("search", step + 1, STEPS);
         }
     }
     model.log_joint(&z, &mut log_p)?;
@@ -148,6 +150,7 @@ fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observ
     }
     let (mut found, mut at_ends): (Vec<Found>, Vec<Found>) = (Vec::new(), Vec::new());
     for (rank, s) in order.into_iter().enumerate() {
+        advance(STEPS, observer)?;
         let at = |stop: &Batch| -> Vec<f64> { (0..latents.len()).map(|i| stop.get(i, s)).collect() };
         let end = at(&z);
         // Most ascents end where others did. Gaussians from on the way may be wide enough to hide another end.
@@ -170,6 +173,13 @@ fn look(model: &dyn Model, starts: &Starts, seed: u64, observer: &mut dyn Observ
     }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
     Ok(Searched { found: apart(found.into_iter(), &continuous), ends })
+}
+
+fn advance(step: usize, observer: &mut dyn Observer) -> Result<()> {
+    match observer.advance("search", step, STEPS) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Stopped { step: step as u64 }),
+    }
 }
 
 /// Those that are apart from better ones and not much worse than the best, which comes first.

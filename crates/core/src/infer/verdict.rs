@@ -106,11 +106,12 @@ impl Inferred {
             doubt(Verdict::MeansOnly, reason.to_owned());
         }
         if let Some(left) = &self.left_out {
+            let other = if self.rungs.is_empty() { "auto or mixture:8" } else { "mixture:16" };
             doubt(
                 Verdict::Distrust,
                 format!(
                     "the search found a place with about {:.0} % of the posterior where only {:.0} % of the draws are: a mode is \
-                     left out. Try --method auto or mixture:8",
+                     left out. Try --method {other}",
                     100.0 * left.share,
                     100.0 * left.drawn
                 ),

@@ -33,7 +33,7 @@ def to_arviz(posterior: Posterior) -> Any:
         groups["observed_data"] = dict(posterior.model.data)
     from_dict: Any = arviz.from_dict
     # From 1.0 on groups are one dict, and the result is a tree.
-    found = from_dict(**groups) if hasattr(arviz, "InferenceData") else from_dict(groups)
+    found = from_dict(**groups) if arviz.__version__.startswith("0.") else from_dict(groups)
     from . import __version__
 
     of_all = {"inference_library": "hyperprior", "inference_library_version": __version__, "verdict": posterior.verdict}
