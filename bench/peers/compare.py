@@ -81,7 +81,7 @@ def run(program, hyperprior, name, seed):
         sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
     told = json.loads(done.stdout.splitlines()[-1] if program != "hyperprior" else done.stdout)
     if program == "hyperprior":
-        return told["parameters"], took, told["trust"]["verdict"]
+        return told["parameters"], took, told["verdict"]
     return told, took
 
 

@@ -148,7 +148,8 @@ impl Job {
             let text = report(told, !self.config.monitor.is_empty())? + &foretold::text(&told.foretold);
             write!(out, "{}", paint::for_stdout(&text))?;
             if let Some(run) = run {
-                writeln!(out, "\nThe draws, the summary and what repeats the run are in {}", run.path().display())?;
+                let (folder, page) = (run.path().display(), run.path().join("report.html"));
+                writeln!(out, "\nThe page to look at is {}; the draws, the summary and what repeats the run are in {folder}", page.display())?;
             }
         }
         Ok(out.flush()?)

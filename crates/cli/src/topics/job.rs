@@ -149,7 +149,8 @@ impl Job {
         } else {
             write!(out, "{}", crate::paint::for_stdout(&report(told)))?;
             if let Some(run) = run {
-                writeln!(out, "\nThe topics, the weights and what repeats the run are in {}", run.path().display())?;
+                let (folder, page) = (run.path().display(), run.path().join("report.html"));
+                writeln!(out, "\nThe page to look at is {}; the topics, the weights and what repeats the run are in {folder}", page.display())?;
             }
         }
         Ok(out.flush()?)
