@@ -98,7 +98,7 @@ fn wherever_it_was_broken_off() {
         }
         // As if asked to stop, again and again.
         let mut pages = Pages::default();
-        for stop_at in [5, 60, 100, 40, 500, usize::MAX] {
+        for stop_at in [5, 120, 60, 40, 500, usize::MAX] {
             let mut part = Writer::new(pages, stop_at);
             let found = run(&model, &settings, &mut part);
             pages = part.journal.pages().clone();

@@ -91,6 +91,11 @@ impl Program {
         self.graph.observations_len()
     }
 
+    /// What is observed, in few words: `y[1:150]`.
+    fn observed_names(&self) -> Vec<String> {
+        names::ranges(self.graph.observed_names())
+    }
+
     /// Fits it. With `values`, `names`, `discrete`, `summary`, `trace`, and `log_density` and `log_likelihood` where there are any.
     #[pyo3(signature = (settings_json, monitor, checks, tell))]
     fn fit<'py>(
@@ -162,6 +167,8 @@ impl Program {
                  to carry over"
             )
         });
+        // What is to be foretold has no data, and nothing depends on it: that is no news here.
+        let warned = new.warnings.iter().filter(|warning| !warning.starts_with("nothing depends on")).cloned();
         let summaries = summarise(&prediction.draws);
         let summary = serde_json::json!({
             "model": new.name,
@@ -171,7 +178,7 @@ impl Program {
             "anew": short(&outlook.carry.anew),
             "elpd": prediction.elpd,
             "seen": prediction.seen,
-            "warnings": new.warnings.iter().cloned().chain(unlike).collect::<Vec<_>>(),
+            "warnings": warned.chain(unlike).collect::<Vec<_>>(),
             "parameters": hyperprior::posterior::Parameters(&summaries),
         });
         let out = PyDict::new(py);

@@ -28,6 +28,9 @@ def test_the_groups_hold_what_was_drawn(fitted: hyperprior.Posterior) -> None:
     assert (found["sample_stats"]["khat"] == fitted.diagnostics["khat"]).all()
     assert found["posterior"].attrs["verdict"] == fitted.verdict
     assert np.array_equal(found["observed_data"]["y"].to_numpy(), example("coal")["y"])
+    assert list(found["observed_data"].data_vars) == ["y"] and list(found["constant_data"].data_vars) == ["n"]
+    # Counted from 1, as in the model.
+    assert found["posterior"]["lambda"].sel(lambda_dim_0=2).equals(found["posterior"]["lambda"][..., 1])
 
 
 def test_plots_are_drawn(fitted: hyperprior.Posterior) -> None:

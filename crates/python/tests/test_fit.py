@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import sys
+import warnings
 from typing import Any
 
 import numpy as np
@@ -64,7 +67,7 @@ def test_arrays_have_the_shapes_of_the_model() -> None:
     assert np.allclose(m.mean(axis=0), [[11, 12, 13], [21, 22, 23]], atol=0.1)
     assert np.array_equal(fit.draws("m[2,3]"), m[:, 1, 2])
     y = fit.draws("y")
-    assert y.shape == (400, 4) and np.isnan(y[:, [0, 2]]).all() and np.isfinite(y[:, [1, 3]]).all()
+    assert y.shape == (400, 4) and (y[:, [0, 2]] == 11).all() and np.isfinite(y[:, [1, 3]]).all()
     part = hyperprior.fit(hyperprior.Model(code, {"y": [11, np.nan, 11, np.nan]}), draws=400, monitor=["m[1,1]", "m[2,2:3]"])
     assert part.names == ["m"] and part.draws("m").shape == (400, 2, 3)
     assert np.array_equal(part.draws("m")[:, 0, 0], m[:, 0, 0]) and np.isnan(part.draws("m")[:, 1, 0]).all()
@@ -138,7 +141,7 @@ def test_new_observations_are_foretold() -> None:
     fit = hyperprior.fit(hyperprior.Model(code, {"n": 4, "y": [4.0, 5.0, 6.0, 5.0]}))
     found = fit.predict({"n": 2, "y": [5.0, np.nan]})
     y = found.draws("y")
-    assert y.shape == (4000, 2) and np.isnan(y[:, 0]).all() and list(found.summary().index) == ["y[2]"]
+    assert y.shape == (4000, 2) and (y[:, 0] == 5).all() and list(found.summary().index) == ["y[2]"]
     # y_new ~ N(m, 1 + v), with v = 1/4.01 and m = 20 v.
     v = 1 / 4.01
     spread = np.sqrt(1 + v)
@@ -176,3 +179,61 @@ def test_progress_is_told() -> None:
 
     with pytest.raises(RuntimeError, match="no more"):
         hyperprior.fit(model, draws=100, steps=20_000, progress=fail)
+
+
+LINE = "model { for (i in 1:n) { y[i] ~ dnorm(a + b * x[i], 4) } a ~ dnorm(0, 0.01) b ~ dnorm(0, 0.01) }"
+
+
+def test_a_posterior_is_kept_and_read_again() -> None:
+    model = hyperprior.Model(LINE, {"n": 3, "x": [1, 2, 3], "y": [1.1, 1.9, 3.2]})
+    fit = hyperprior.fit(model, draws=100)
+    again = pickle.loads(pickle.dumps(fit))
+    assert np.array_equal(again.draws("b"), fit.draws("b")) and again.verdict == fit.verdict
+    assert repr(again) == repr(fit) and repr(again.model) == repr(model)
+    ahead = {"n": 1, "x": [9], "y": [None]}
+    assert np.array_equal(again.predict(ahead).draws("y"), fit.predict(ahead).draws("y"))
+    assert np.array_equal(hyperprior.fit(copy.deepcopy(model), draws=100).draws("a"), fit.draws("a"))
+
+
+def test_what_is_foretold_is_in_order() -> None:
+    fit = hyperprior.fit(hyperprior.Model(LINE, {"n": 3, "x": [1, 2, 3], "y": [1.1, 1.9, 3.2]}), draws=100)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Left out or missing: both are what is to be foretold.
+        left_out = fit.predict({"n": 12, "x": np.arange(12)})
+        missing = fit.predict({"n": 12, "x": np.arange(12), "y": [None] * 12})
+    names = [f"y[{i}]" for i in range(1, 13)]
+    assert list(left_out.summary().index) == list(missing.summary().index) == names
+    assert np.array_equal(left_out.draws("y"), missing.draws("y"))
+
+
+def test_groups_that_are_drawn_anew_are_told() -> None:
+    code = "model { for (i in 1:n) { y[i] ~ dnorm(a[g[i]], 4) } for (j in 1:J) { a[j] ~ dnorm(m, 1) } m ~ dnorm(0, 0.01) }"
+    fit = hyperprior.fit(hyperprior.Model(code, {"n": 4, "J": 2, "g": [1, 1, 2, 2], "y": [1.0, 1.2, 3.0, 3.1]}), draws=100)
+    with pytest.warns(UserWarning, match="`a` is drawn from its law, since it has 3 elements here and 2 in the fit"):
+        found = fit.predict({"n": 1, "J": 3, "g": [3], "y": [None]})
+    assert "`a` is drawn from its law" in repr(found)
+
+
+def test_arrays_with_missing_values_have_the_shape_of_the_data() -> None:
+    y = np.array([[1.0, np.nan, 3.0], [np.nan, 5.0, 6.0]])
+    code = "model { for (i in 1:2) { for (j in 1:3) { y[i, j] ~ dnorm(m, 1) } } m ~ dnorm(0, 0.01) k[1] ~ dbern(0.5) k[2] ~ dbern(0.5) }"
+    fit = hyperprior.fit(hyperprior.Model(code, {"y": y, "k": [None, 1.0]}), draws=100)
+    own = fit.draws("y")
+    assert own.shape == (100, 2, 3)
+    assert np.array_equal(own[:, ~np.isnan(y)], np.broadcast_to(y[~np.isnan(y)], (100, 4)))
+    assert np.isfinite(own).all() and own[:, 0, 1].std() > 0 and own[:, 1, 0].std() > 0
+    assert fit.draws("k").shape == (100, 2) and fit.draws("k").dtype == np.int64 and (fit.draws("k")[:, 1] == 1).all()
+
+
+def test_continuous_parameters_are_shown_first() -> None:
+    code = "model { for (i in 1:30) { z[i] ~ dbern(p) y[i] ~ dnorm(3 * z[i], 0.2) } p ~ dbeta(1, 1) }"
+    fit = hyperprior.fit(hyperprior.Model(code, {"y": np.linspace(-1, 4, 30)}), draws=100)
+    assert repr(fit).split("\n\n")[1].splitlines()[1].startswith("p ")
+
+
+def test_a_path_that_was_given_as_text() -> None:
+    with pytest.raises(hyperprior.Error, match=r"For a file give its pathlib\.Path"):
+        hyperprior.Model("nosuch.bug")
+    with pytest.raises(TypeError, match=r"fit\(hyperprior\.Model\(code, data\)\)"):
+        hyperprior.fit(LINE)  # type: ignore[arg-type]

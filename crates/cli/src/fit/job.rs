@@ -149,7 +149,11 @@ impl Job {
             write!(out, "{}", paint::for_stdout(&text))?;
             if let Some(run) = run {
                 let (folder, page) = (run.path().display(), run.path().join("report.html"));
-                writeln!(out, "\nThe page to look at is {}; the draws, the summary and what repeats the run are in {folder}", page.display())?;
+                writeln!(
+                    out,
+                    "\nThe page to look at is {}; the draws, the summary and what repeats the run are in {folder}",
+                    page.display()
+                )?;
             }
         }
         Ok(out.flush()?)

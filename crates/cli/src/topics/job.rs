@@ -150,7 +150,11 @@ impl Job {
             write!(out, "{}", crate::paint::for_stdout(&report(told)))?;
             if let Some(run) = run {
                 let (folder, page) = (run.path().display(), run.path().join("report.html"));
-                writeln!(out, "\nThe page to look at is {}; the topics, the weights and what repeats the run are in {folder}", page.display())?;
+                writeln!(
+                    out,
+                    "\nThe page to look at is {}; the topics, the weights and what repeats the run are in {folder}",
+                    page.display()
+                )?;
             }
         }
         Ok(out.flush()?)

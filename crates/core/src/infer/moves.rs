@@ -30,6 +30,9 @@ const LENGTH: f64 = 1.6;
 /// largest.
 const COUNTS: usize = 32;
 const NEGLIGIBLE: f64 = 40.0;
+/// The share of draws that is a tail; and how much a tail may still grow, in standard deviations and beyond what chance does.
+const TAIL: f64 = 0.05;
+pub(super) const DRIFT: f64 = 0.05;
 /// Longer ranges than this are not listed.
 const TABLE_MAX: f64 = 4096.0;
 
@@ -38,7 +41,8 @@ const TABLE_MAX: f64 = 4096.0;
 pub struct Until {
     /// How often they move at least, and at most.
     pub rounds: [usize; 2],
-    /// Between the two, they have moved enough once no latent is correlated with where it was by more than this.
+    /// Between the two, they have moved enough once no latent is correlated with where it was by more than this, and no tail grows
+    /// any more.
     pub memory: f64,
 }
 
@@ -61,8 +65,52 @@ pub struct Moved {
     /// The largest correlation, over the draws, of a latent, its distance from its mean or the log density with itself before the
     /// first move: what is left of an error that the draws had then.
     pub memory: f64,
+    /// How far the mean of a tail (5 % of the draws) moved since the draws had last moved half as often, in standard deviations and
+    /// beyond what chance does: the largest. Draws may forget where they were long before the tails that they lacked are there.
+    pub drift: f64,
+    /// The latent with that tail.
+    pub drifting: usize,
     /// Whether somebody stopped them.
     pub stopped: bool,
+}
+
+/// What the tails were when they were last looked at.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Looked {
+    rounds: usize,
+    tails: Vec<[f64; 2]>,
+}
+
+impl Looked {
+    fn at(rounds: usize, blocks: &[Block], continuous: &[usize]) -> Self {
+        let of_latent = |i: &usize| {
+            let mut x: Vec<f64> = blocks.iter().flat_map(|b| b.u.column(*i)).copied().collect();
+            let len = ((TAIL * x.len() as f64) as usize).max(1);
+            let mean = |x: &[f64]| x.iter().sum::<f64>() / len as f64;
+            let last = x.len() - len;
+            x.select_nth_unstable_by(last, f64::total_cmp);
+            let upper = mean(&x[last..]);
+            x.select_nth_unstable_by(len - 1, f64::total_cmp);
+            [mean(&x[..len]), upper]
+        };
+        Self { rounds, tails: continuous.par_iter().map(of_latent).collect() }
+    }
+
+    /// How far a tail went from here to there, and whose.
+    fn drift(&self, to: &Self, blocks: &[Block], continuous: &[usize]) -> (f64, usize) {
+        let draws_len = blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
+        let far = |k: usize| {
+            let x = || blocks.iter().flat_map(|b| b.u.column(continuous[k]));
+            let mean = x().sum::<f64>() / draws_len;
+            let deviation = (x().map(|x| (x - mean) * (x - mean)).sum::<f64>() / draws_len).sqrt();
+            let far = (0..2).map(|end| (to.tails[k][end] - self.tails[k][end]).abs()).fold(0.0, f64::max);
+            if deviation > 0.0 { far / deviation } else { 0.0 }
+        };
+        // The variance of a tail's mean is about half that of the draws over their number in the tail; this is a difference of two.
+        let by_chance = (2.0 * (2.0 * continuous.len() as f64 + 1.0).ln() / (TAIL * draws_len)).sqrt();
+        let farthest = (0..continuous.len()).map(|k| (far(k), continuous[k])).max_by(|a, b| a.0.total_cmp(&b.0));
+        farthest.map_or((0.0, 0), |(far, latent)| ((far - by_chance).max(0.0), latent))
+    }
 }
 
 /// A block of draws and what moving them needs.
@@ -116,21 +164,25 @@ pub fn moves<M: Model + ?Sized>(
         })
         .collect();
     let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
-    let mut moved = Moved { rounds: 0, accepted: None, step, memory: 1.0, stopped: false };
+    let mut moved = Moved { rounds: 0, accepted: None, step, memory: 1.0, drift: 0.0, drifting: 0, stopped: false };
     let [least, most] = until.rounds;
-    let (kept, is_finished) = match journal::begin::<(Moved, Vec<State>)>(observer)? {
+    let mut looked = Looked::at(0, &blocks, &continuous);
+    let (kept, is_finished) = match journal::begin::<(Moved, Looked, Vec<State>)>(observer)? {
         Begun::Finished(kept) => (Some(kept), true),
         Begun::UnderWay(kept) => (Some(kept), false),
         Begun::New => (None, false),
     };
-    if let Some((before, states)) = kept {
+    if let Some((before, at, states)) = kept {
         moved = Moved { stopped: false, ..before };
-        if states.len() != blocks.len() {
+        looked = at;
+        if states.len() != blocks.len() || looked.tails.len() != continuous.len() {
             return Err(Error::Checkpoint { reason: "it is of another number of draws".to_owned() });
         }
         blocks.iter_mut().zip(&states).try_for_each(|(block, state)| block.restore(state))?;
     }
-    let is_on_its_way = |moved: &Moved| moved.rounds < least || (moved.rounds < most && moved.memory > until.memory);
+    let is_on_its_way = |moved: &Moved| {
+        moved.rounds < least || (moved.rounds < most && (moved.memory > until.memory || moved.drift > DRIFT))
+    };
     while !is_finished && !moved.stopped && is_on_its_way(&moved) {
         blocks
             .par_iter_mut()
@@ -144,8 +196,15 @@ pub fn moves<M: Model + ?Sized>(
         }
         moved.rounds += 1;
         moved.memory = memory(&blocks, latents.len());
+        // Looked at where it might end, and once there were as many moves again.
+        let might_end = moved.rounds >= least && moved.memory <= until.memory && moved.rounds >= 2 * looked.rounds;
+        if might_end || moved.rounds == most {
+            let now = Looked::at(moved.rounds, &blocks, &continuous);
+            (moved.drift, moved.drifting) = looked.drift(&now, &blocks, &continuous);
+            looked = now;
+        }
         moved.stopped = observer.advance("moves", moved.rounds, most).is_break();
-        let state = || (moved, blocks.iter().map(Block::state).collect::<Vec<_>>());
+        let state = || (moved, looked.clone(), blocks.iter().map(Block::state).collect::<Vec<_>>());
         if moved.stopped {
             journal::stop(observer, state)?;
         } else {
@@ -153,7 +212,7 @@ pub fn moves<M: Model + ?Sized>(
         }
     }
     if !is_finished && !moved.stopped {
-        journal::finish(observer, || (moved, blocks.iter().map(Block::state).collect::<Vec<_>>()))?;
+        journal::finish(observer, || (moved, looked, blocks.iter().map(Block::state).collect::<Vec<_>>()))?;
     }
     for (b, block) in blocks.into_iter().enumerate() {
         for i in 0..block.u.columns_len() {

@@ -142,6 +142,8 @@ pub struct Inferred {
     pub correct: Correct,
     /// The gravest of the places that the draws should have come to and did not.
     pub left_out: Option<LeftOut>,
+    /// The latent whose tails the moves changed last.
+    pub drifting: Option<String>,
     /// What the continuous latents were fitted in: z = location + units · u.
     pub location: Vec<f64>,
     /// Those units.
@@ -203,7 +205,7 @@ const DRAWS: usize = 4000;
 /// The work of moves that nobody notices, and of those that nobody waits for; and how few and how many moves each may mean.
 const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
-const MOST: RangeInclusive<usize> = 12..=200;
+const MOST: RangeInclusive<usize> = 12..=1000;
 /// The error, in standard deviations, that may be left of those that the weights have; what a latent may remember at most, that
 /// draws which were resampled together part; and where the weights tell nothing.
 const ERROR: f64 = 0.005;
@@ -536,6 +538,7 @@ fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &
     let (location, units) = near.place();
     let (location, units, correct) = (location.to_vec(), units.clone(), settings.correct);
     let left_out = None;
+    let drifting = moved.map(|moved| near.latents().name(moved.drifting));
     let (steps, within, is_stopped) = (work.course.used(), work.course.within(), work.course.is_stopped);
     Ok(Inferred {
         z,
@@ -553,6 +556,7 @@ fn finish(best: Candidate, rungs: Vec<Rung>, restarts: Option<Restarts>, work: &
         fitted,
         correct,
         left_out,
+        drifting,
         location,
         units,
     })

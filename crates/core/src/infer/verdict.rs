@@ -1,6 +1,7 @@
 //! How far a fit is to be trusted, and why not further.
 
 use super::candidate::Restarts;
+use super::moves::DRIFT;
 use super::run::{Correct, Inferred, OVERSAMPLED};
 use serde::{Deserialize, Serialize};
 
@@ -101,6 +102,17 @@ impl Inferred {
             let reason = "the moves of the draws were stopped before they had forgotten where they were";
             doubt(Verdict::MeansOnly, reason.to_owned());
         }
+        if let Some(latent) =
+            self.moved.filter(|moved| moved.drift > DRIFT && !moved.stopped).and(self.drifting.as_ref())
+        {
+            doubt(
+                Verdict::MeansOnly,
+                format!(
+                    "the moves were still drawing out the tails of {latent} when they ended: the posterior reaches farther than the \
+                     approximation. Try another --method"
+                ),
+            );
+        }
         if self.is_stopped && !self.fitted.stopped {
             let reason = "it was stopped before larger approximations or other starts had been tried";
             doubt(Verdict::MeansOnly, reason.to_owned());
@@ -123,8 +135,8 @@ impl Inferred {
             doubt(
                 Verdict::MeansOnly,
                 format!(
-                    "fits from different starts disagree: R̂ = {rhat:.2} for {latent}, though their bounds are alike. Try --method \
-                     mixture:8, or more --restarts"
+                    "fits from different starts disagree: R̂ = {rhat:.2} for {latent}, though their bounds are alike. Try another \
+                     --method, such as mixture:16, or more --restarts"
                 ),
             );
         }

@@ -40,6 +40,14 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def among(name: str, value: Any, known: Iterable[str]) -> str:
+    """One of some words."""
+    found = text(name, value)
+    if found not in known:
+        raise Error(f"{name}=`{found}` is not known; use {', '.join(known)}")
+    return found
+
+
 def names(name: str, value: Any) -> str:
     """Names, as one text with commas or one by one."""
     if value is None or isinstance(value, str):

@@ -30,10 +30,13 @@ def to_arviz(posterior: Posterior) -> Any:
     if posterior.log_likelihood is not None:
         groups["log_likelihood"] = {name: x[None] for name, x in posterior.log_likelihood.items()}
     if isinstance(posterior.model, Model):
-        groups["observed_data"] = dict(posterior.model.data)
+        observed = posterior.model.observed
+        groups["observed_data"] = {name: x for name, x in posterior.model.data.items() if name in observed}
+        groups["constant_data"] = {name: x for name, x in posterior.model.data.items() if name not in observed}
     from_dict: Any = arviz.from_dict
-    # From 1.0 on groups are one dict, and the result is a tree.
-    found = from_dict(**groups) if arviz.__version__.startswith("0.") else from_dict(groups)
+    # Elements are counted from 1, as in the model. From 1.0 on groups are one dict, and the result is a tree.
+    is_old = arviz.__version__.startswith("0.")
+    found = from_dict(**groups, index_origin=1) if is_old else from_dict(groups, index_origin=1)
     from . import __version__
 
     of_all = {"inference_library": "hyperprior", "inference_library_version": __version__, "verdict": posterior.verdict}

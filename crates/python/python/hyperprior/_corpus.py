@@ -19,6 +19,10 @@ class Counts(NamedTuple):
     names: list[str]
     vocabulary: list[str]
 
+    def __repr__(self) -> str:
+        documents, terms = self.shape
+        return f"<hyperprior.Counts: {documents} documents, {terms} terms, {len(self.data)} numbers above 0>"
+
     @property
     def shape(self) -> tuple[int, int]:
         """Documents and terms."""

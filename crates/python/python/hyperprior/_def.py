@@ -11,11 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import _hyperprior, _progress
-from ._arguments import number, text, whole
+from ._arguments import among, number, text, whole
 from ._estimator import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Rows, TransformerMixin, must_be_fitted, rows
 from ._hyperprior import Error
 
 _SEED_MAX = 2**64 - 1
+_FAMILIES = ("poisson", "bernoulli", "gaussian", "gamma")
+_BELIEFS = ("gamma", "log-normal", "point")
 
 
 class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -187,11 +189,11 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         else:
             layers = self.layers
         settings: dict[str, Any] = {
-            "layers": [_layer(one, text("family", self.family)) for one in layers],
+            "layers": [_layer(one, among("family", self.family, _FAMILIES)) for one in layers],
             "method": text("method", self.method),
             "epochs": whole("epochs", self.epochs, 1, 2**32 - 1),
             "seed": whole("seed", self.seed, 0, _SEED_MAX),
-            "weights": text("weights", self.weights),
+            "weights": among("weights", self.weights, _BELIEFS),
             "batch": whole("batch", self.batch, 1),
             "draws": whole("draws", self.draws, 1),
             "gamma_shape": number("gamma_shape", self.gamma_shape),
@@ -215,5 +217,5 @@ def _layer(one: int | str, family: str) -> dict[str, Any]:
         own, colon, width = one.partition(":")
         if not colon or not width.strip().isdigit():
             raise Error(f"layers: `{one}` is no layer; write a width, such as 30, or a family with it, such as bernoulli:30")
-        return {"family": own.strip(), "width": whole("layers", int(width), 1, 4096)}
+        return {"family": among("layers", own.strip(), _FAMILIES), "width": whole("layers", int(width), 1, 4096)}
     return {"family": family, "width": whole("layers", one, 1, 4096)}

@@ -13,11 +13,17 @@ class Draws(Mapping[str, "NDArray[Any]"]):
     """Arrays by name, each of shape `(draws, *shape)`.
 
     Continuous ones are views of the numbers as the engine left them; discrete ones are made of whole numbers once, when they are first
-    asked for. Element `[i, j]` of the model is at `[:, i - 1, j - 1]`; those that were not drawn, such as observed ones of an array with
-    missing values, are NaN, and their array is made once too.
+    asked for. Element `[i, j]` of the model is at `[:, i - 1, j - 1]`. An array that was observed in part has the shape of the data, with
+    the data where they are known; what was neither drawn nor observed is NaN.
     """
 
-    def __init__(self, values: NDArray[np.float64], names: list[str], discrete: list[bool]) -> None:
+    def __init__(
+        self,
+        values: NDArray[np.float64],
+        names: list[str],
+        discrete: list[bool],
+        observed: Mapping[str, NDArray[np.float64]] | None = None,
+    ) -> None:
         values.flags.writeable = False
         #: All numbers, a row for each scalar.
         self.block = values
@@ -29,6 +35,7 @@ class Draws(Mapping[str, "NDArray[Any]"]):
         for row, name in enumerate(names):
             array, indices = _parse(name)
             self._arrays.setdefault(array, []).append((indices, row))
+        self._observed = dict(observed or {})
         self._made: dict[str, NDArray[Any]] = {}
 
     def __len__(self) -> int:
@@ -55,19 +62,25 @@ class Draws(Mapping[str, "NDArray[Any]"]):
         elements = self._arrays[name]
         rows = [row for _, row in elements]
         shape = _box([indices for indices, _ in elements])
-        if shape is not None:
+        known = self._observed.get(name)
+        if shape is not None and (known is None or known.shape == shape):
             is_block = rows == list(range(rows[0], rows[0] + len(rows)))
             own = self.block[rows[0] : rows[0] + len(rows)] if is_block else self.block[rows]
             own = np.moveaxis(own.reshape(*shape, own.shape[1]), -1, 0)
             return self._typed(own, self.is_discrete(name))
         # Some elements were not drawn.
-        most = tuple(int(n) for n in np.max([indices for indices, _ in elements], axis=0))
-        whole = np.full((self.block.shape[1], *most), np.nan)
+        most = known.shape if known is not None else tuple(int(n) for n in np.max([i for i, _ in elements], axis=0))
+        whole = np.empty((self.block.shape[1], *most))
+        whole[:] = np.nan if known is None else known
         for indices, row in elements:
             place: tuple[Any, ...] = (slice(None), *(i - 1 for i in indices))
             whole[place] = self.block[row]
+        is_discrete = self.is_discrete(name) and bool(np.isfinite(whole).all())
         whole.flags.writeable = False
-        return whole
+        return self._typed(whole, is_discrete)
+
+    def __repr__(self) -> str:
+        return f"<hyperprior draws: {', '.join(f'{name} {self[name].shape}' for name in self)}>"
 
     def _typed(self, own: NDArray[np.float64], is_discrete: bool) -> NDArray[Any]:
         if not is_discrete:

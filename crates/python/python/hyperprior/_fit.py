@@ -67,7 +67,8 @@ def fit(
         KeyboardInterrupt: Somebody pressed Ctrl-C.
     """
     if not isinstance(model, (Model, Function)):
-        raise TypeError(f"model is a hyperprior.Model or a hyperprior.Function, not {model!r}")
+        instead = "; write fit(hyperprior.Model(code, data))" if isinstance(model, str) else ""
+        raise TypeError(f"model is a hyperprior.Model or a hyperprior.Function, not {model!r}{instead}")
     if correct not in _CORRECT:
         raise Error(f"correct=`{correct}` is not known; use none, weights or moves")
     if linear_response and (method != "mean-field" or correct != "none"):

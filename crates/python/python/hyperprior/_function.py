@@ -56,9 +56,19 @@ class Function:
         self.name = name
         self.latents = dict(latents)
         self._log_joint, self._gradient = log_joint, gradient
-        parts = [(key, list(one.shape), one.support, one.lower, one.upper) for key, one in self.latents.items()]
-        self._function = _hyperprior.Function(parts, self._evaluate, self._derive if gradient is not None else None)
+        self._function = self._built()
         self._start = self._starting(init)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key != "_function"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._function = self._built()
+
+    def _built(self) -> _hyperprior.Function:
+        parts = [(key, list(one.shape), one.support, one.lower, one.upper) for key, one in self.latents.items()]
+        return _hyperprior.Function(parts, self._evaluate, self._derive if self._gradient is not None else None)
 
     def check(self, seed: int = 1) -> None:
         """Holds the gradient against central differences of the log joint, at random points.

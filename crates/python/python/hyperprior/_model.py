@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from copy import copy
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 from ._arguments import names, text
 from ._data import arrays
-from ._hyperprior import Program
+from ._hyperprior import Error, Program
 
 
 class Model:
@@ -49,20 +50,39 @@ class Model:
             name = path.parent.name if path.stem == "model" and path.parent.name else path.stem
             code = path.read_text(encoding="utf-8")
         self.code: str = text("code", code)
+        if "{" not in self.code:
+            raise Error(f"{self.code!r} is no model: `model {{ ... }}` is. For a file give its pathlib.Path")
         self._how = (text("dialect", dialect), names("eliminate", eliminate) or "auto")
         #: The data as they were understood.
         self.data = arrays(data, "data")
-        start = arrays(init, "init") if init is not None else None
-        self._program = Program(self.code, name, self.data, start, *self._how)
+        self._start = arrays(init, "init") if init is not None else None
         self.name = name
+        self._program = self._compiled()
         if self._program.drawn:
             warnings.warn(self._program.drawn, stacklevel=2)
 
+    def _compiled(self) -> Program:
+        return Program(self.code, self.name, self.data, self._start, *self._how)
+
     def with_data(self, data: Mapping[str, Any]) -> Model:
         """The same model with other data, and without starting values."""
-        other = Model(self.code, data, None, self._how[0], "auto")
-        other.name = self.name
+        other = copy(self)
+        other.data, other._start, other._how = arrays(data, "data"), None, (self._how[0], "auto")
+        other._program = other._compiled()
         return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What was compiled is compiled again.
+        return {key: value for key, value in self.__dict__.items() if key != "_program"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._program = self._compiled()
+
+    @property
+    def observed(self) -> list[str]:
+        """The names in the data that have a law in the model, as `y`."""
+        return list(dict.fromkeys(name.partition("[")[0] for name in self._program.observed_names()))
 
     @property
     def latents(self) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -32,10 +33,11 @@ def _number(x: float | None, digits: str) -> str:
 class Drawn:
     """Draws, and what they say."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self._draws = Draws(found["values"], found["names"], found["discrete"])
+    def __init__(self, found: Mapping[str, Any], observed: Mapping[str, NDArray[np.float64]] | None = None) -> None:
+        self._draws = Draws(found["values"], found["names"], found["discrete"], observed)
         self._told: dict[str, Any] = json.loads(found["summary"])
-        self._parameters: dict[str, dict[str, Any]] = self._told.pop("parameters")
+        told: dict[str, dict[str, Any]] = self._told.pop("parameters")
+        self._parameters = {name: told[name] for name in self._draws.names}
 
     def draws(self, name: str | None = None) -> Any:
         """The draws of one name, of shape `(draws, *shape)`, or a mapping with those of every name.
@@ -68,8 +70,21 @@ class Drawn:
         """What has to be known before the numbers are believed."""
         return list(self._told["warnings"])
 
+    def _head(self) -> str:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        warned = "".join(f"\nWarning: {warning}." for warning in self.warnings)
+        return f"{self._head()}{warned}\n\n{self._table()}"
+
+    def _repr_html_(self) -> str:
+        warned = "".join(f"<p>Warning: {escape(warning)}.</p>" for warning in self.warnings)
+        return f"<p>{escape(self._head())}</p>{warned}{self._table_html()}"
+
     def _rows(self) -> list[list[str]]:
-        shown = list(self._parameters.items())[:_ROWS]
+        # Continuous ones are few and first asked for.
+        is_discrete = dict(zip(self._draws.names, self._draws.discrete, strict=True))
+        shown = sorted(self._parameters.items(), key=lambda item: is_discrete[item[0]])[:_ROWS]
         return [[name, *(_number(one[key], ".4g") for key in _COLUMNS.values())] for name, one in shown]
 
     def _table(self) -> str:
@@ -92,7 +107,7 @@ class Posterior(Drawn):
     """The posterior of a model: draws, what they say, and how far to trust them."""
 
     def __init__(self, model: Model | Function, found: Mapping[str, Any]) -> None:
-        super().__init__(found)
+        super().__init__(found, model.data if isinstance(model, Model) else None)
         #: What was fitted.
         self.model = model
         #: The log density of each draw on the line, up to a constant; None where nothing was approximated.
@@ -148,26 +163,22 @@ class Posterior(Drawn):
         named = (None if carry is None else names("carry", carry), None if monitor is None else names("monitor", monitor))
         len_ = whole("draws", draws, 1) if draws is not None else None
         kept = (self._draws.block, self._draws.names)
-        return Prediction(
-            self.model._program.predict(new._program, kept, named, (len_, whole("seed", seed, 0, 2**64 - 1)))
-        )
+        found = self.model._program.predict(new._program, kept, named, (len_, whole("seed", seed, 0, 2**64 - 1)))
+        prediction = Prediction(found, new.data)
+        for warning in prediction.warnings:
+            warnings.warn(warning, stacklevel=2)
+        return prediction
 
     def _head(self) -> str:
         told = self._told
         khat = "" if told["khat"] is None else f", k-hat {told['khat']:.2f}"
         bound, evidence = _number(told["elbo"]["value"], ".2f"), _number(told["evidence"]["log"], ".2f")
+        if self.verdict == "distrust":
+            evidence = f"at least {evidence}, not to be trusted"
         return (
             f"{told['model']}: {self._draws.block.shape[1]} draws by {told['method']}, verdict {self.verdict}, "
             f"ELBO {bound}, log evidence {evidence}{khat}"
         )
-
-    def __repr__(self) -> str:
-        warned = "".join(f"\nWarning: {warning}." for warning in self.warnings)
-        return f"{self._head()}{warned}\n\n{self._table()}"
-
-    def _repr_html_(self) -> str:
-        warned = "".join(f"<p>Warning: {escape(warning)}.</p>" for warning in self.warnings)
-        return f"<p>{escape(self._head())}</p>{warned}{self._table_html()}"
 
 
 class Prediction(Drawn):
@@ -188,8 +199,3 @@ class Prediction(Drawn):
         carried = ", ".join(self._told["carried"]) or "nothing"
         return f"{self._told['model']}: {self._told['draws']} draws; carried over: {carried}"
 
-    def __repr__(self) -> str:
-        return f"{self._head()}\n\n{self._table()}"
-
-    def _repr_html_(self) -> str:
-        return f"<p>{escape(self._head())}</p>{self._table_html()}"

@@ -2,7 +2,9 @@
 
 use crate::error::CliError;
 use hyperprior::Batch;
-use hyperprior::posterior::{Column, Dependence, Draws, DrawsError, ElementName, Kind, PairSettings, strongest_pairs};
+use hyperprior::posterior::{
+    Column, Dependence, Draws, DrawsError, ElementName, Kind, Monitor, PairSettings, strongest_pairs,
+};
 use std::collections::{HashMap, HashSet};
 
 /// The parts of equal probability that a continuous parameter is cut into.
@@ -32,10 +34,17 @@ pub struct Found {
     pub left_out: usize,
 }
 
-/// At most `most` of the strongest pairs; where there are discrete and continuous parameters, of each kind of pair in turn.
-pub fn strongest(draws: &Draws, most: usize) -> Result<Found, CliError> {
+/// At most `most` of the strongest pairs; where there are discrete and continuous parameters, of each kind of pair in turn. What is
+/// calculated from the latents is left out, where there are two of them.
+pub fn strongest(draws: &Draws, latents: &[Monitor], most: usize) -> Result<Found, CliError> {
     let is_finite = |i: &usize| draws.column(*i).iter().all(|x| x.abs() < 1e150);
-    let columns: Vec<usize> = (0..draws.columns().len()).filter(is_finite).collect();
+    let is_latent = |i: &usize| {
+        let element = ElementName::parse(&draws.columns()[*i].name);
+        latents.iter().any(|latent| latent.selects(&element))
+    };
+    let all: Vec<usize> = (0..draws.columns().len()).filter(is_finite).collect();
+    let own: Vec<usize> = all.iter().copied().filter(is_latent).collect();
+    let columns = if own.len() < 2 { all } else { own };
     let discrete: Vec<usize> = columns.iter().copied().filter(|i| is_discrete(draws, *i)).collect();
     let settings = PairSettings { top: CANDIDATES, work_max: WORK_MAX };
     let alone = strongest_pairs(draws, &discrete, settings)?;
@@ -200,12 +209,16 @@ mod tests {
         ];
         let draws = Draws::new(columns, Batch::from_columns([a, bent, exponential, lone, label, e].concat(), len))
             .expect("draws");
-        let found = strongest(&draws, 6).expect("pairs");
+        let found = strongest(&draws, &[], 6).expect("pairs");
         let named: Vec<(usize, usize)> = found.pairs.iter().map(|p| (p.first, p.second)).collect();
         // A bend that no correlation sees, and a label with what it was made from.
         assert!(named.contains(&(0, 1)) && named.contains(&(4, 5)), "{named:?}");
         // What is calculated from `a` alone, and what depends on nothing.
         assert!(!named.iter().any(|(i, j)| [2, 3].contains(i) || [2, 3].contains(j)), "{named:?}");
+        let latents = Monitor::parse_list("a,e,label").expect("names");
+        let found = strongest(&draws, &latents, 6).expect("pairs");
+        let named: Vec<(usize, usize)> = found.pairs.iter().map(|p| (p.first, p.second)).collect();
+        assert_eq!(named, [(4, 5)]);
     }
 
     #[test]

@@ -49,7 +49,11 @@ fn answers(
     page.section("verdict", "", verdict::section(summary));
     parameters::add(page, summary, draws)?;
     if let Some(draws) = draws {
-        page.section("dependence", "What depends on what", pairs::section(draws, name, beside)?);
+        page.section(
+            "dependence",
+            "What depends on what",
+            pairs::section(draws, &summary.plan.latents(), name, beside)?,
+        );
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::panel::{Two, pictures};
 use crate::error::CliError;
 use crate::html::escape;
 use crate::render::Digits;
-use hyperprior::posterior::{Dependence, Draws, Kind};
+use hyperprior::posterior::{Dependence, Draws, Kind, Monitor};
 use std::fmt::Write as _;
 
 /// How many pairs are drawn.
@@ -18,11 +18,11 @@ pub struct Beside {
 }
 
 /// The section's body; nothing where there are not two parameters.
-pub fn section(draws: &Draws, name: &str, beside: Option<&Beside>) -> Result<String, CliError> {
+pub fn section(draws: &Draws, latents: &[Monitor], name: &str, beside: Option<&Beside>) -> Result<String, CliError> {
     if draws.columns().len() < 2 {
         return Ok(String::new());
     }
-    let found = strongest(draws, SHOWN)?;
+    let found = strongest(draws, latents, SHOWN)?;
     if found.pairs.is_empty() {
         return Ok("<p>No two parameters depend on each other by more than chance would have it.</p>".to_owned());
     }
@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn another_run_stands_beside() {
         let own = draws(["<a>", "b"], 1.0);
-        let alone = section(&own, "one", None).expect("pairs");
+        let alone = section(&own, &[], "one", None).expect("pairs");
         assert!(alone.contains("<b>&lt;a&gt;</b> and <b>b</b>") && alone.contains("correlation 0.9"), "{alone}");
         let beside = Beside { name: "two & more".to_owned(), draws: draws(["<a>", "b"], -1.0) };
-        let both = section(&own, "one", Some(&beside)).expect("pairs");
+        let both = section(&own, &[], "one", Some(&beside)).expect("pairs");
         assert_eq!(both.matches("<svg").count(), 2, "{both}");
         assert!(both.contains("two &amp; more"), "{both}");
         let unlike = Beside { name: "two".to_owned(), draws: draws(["<a>", "c"], -1.0) };
-        let both = section(&own, "one", Some(&unlike)).expect("pairs");
+        let both = section(&own, &[], "one", Some(&unlike)).expect("pairs");
         assert!(both.contains("It has no draws of these two") && both.matches("<svg").count() == 1, "{both}");
     }
 }

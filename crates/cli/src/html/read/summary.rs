@@ -1,7 +1,7 @@
 //! `summary.json` of a fit as a report reads it: leniently, since an earlier version may have written it.
 
 use hyperprior::infer::Verdict;
-use hyperprior::posterior::ElementName;
+use hyperprior::posterior::{ElementName, Monitor};
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
@@ -83,6 +83,14 @@ pub struct Plan {
     pub prior: String,
     pub recursive: String,
     pub gradient: BTreeMap<String, Vec<String>>,
+}
+
+impl Plan {
+    /// What was fitted, summed out or drawn from its law: everything but what is calculated from it.
+    pub fn latents(&self) -> Vec<Monitor> {
+        let named = self.eliminated.iter().chain(&self.from_law).chain(self.gradient.values().flatten());
+        named.filter_map(|name| Monitor::parse(name).ok()).collect()
+    }
 }
 
 /// `course`.
