@@ -102,17 +102,6 @@ impl Inferred {
             let reason = "the moves of the draws were stopped before they had forgotten where they were";
             doubt(Verdict::MeansOnly, reason.to_owned());
         }
-        if let Some(latent) =
-            self.moved.filter(|moved| moved.drift > DRIFT && !moved.stopped).and(self.drifting.as_ref())
-        {
-            doubt(
-                Verdict::MeansOnly,
-                format!(
-                    "the moves were still drawing out the tails of {latent} when they ended: the posterior reaches farther than the \
-                     approximation. Try another --method"
-                ),
-            );
-        }
         if self.is_stopped && !self.fitted.stopped {
             let reason = "it was stopped before larger approximations or other starts had been tried";
             doubt(Verdict::MeansOnly, reason.to_owned());
@@ -184,6 +173,17 @@ impl Inferred {
             doubt(
                 Verdict::MeansOnly,
                 format!("{:.0} % of the approximation's draws are impossible in the model", 100.0 * dropped),
+            );
+        }
+        if let Some(latent) =
+            self.moved.filter(|moved| moved.drift > DRIFT && !moved.stopped).and(self.drifting.as_ref())
+        {
+            doubt(
+                Verdict::MeansOnly,
+                format!(
+                    "the moves were still drawing out the tails of {latent} when they ended: the posterior reaches farther than the \
+                     approximation. Try another --method"
+                ),
             );
         }
         doubts
