@@ -198,8 +198,8 @@ pub fn moves<M: Model + ?Sized>(
         moved.memory = memory(&blocks, latents.len());
         // Looked at where it might end, and once there were as many moves again.
         let might_end = moved.rounds >= least && moved.memory <= until.memory && moved.rounds >= 2 * looked.rounds;
-        // What differs from the start alone is what the moves are there to mend.
-        let is_last_look = moved.rounds == most && looked.rounds > 0;
+        // What differs from the start alone is what the moves are there to mend, unless the draws still remember it.
+        let is_last_look = moved.rounds == most && (looked.rounds > 0 || moved.memory > until.memory);
         if is_last_look || (might_end && moved.rounds < most) {
             let now = Looked::at(moved.rounds, &blocks, &continuous);
             (moved.drift, moved.drifting) = looked.drift(&now, &blocks, &continuous);
