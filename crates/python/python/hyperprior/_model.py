@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import warnings
-from copy import copy
 from collections.abc import Mapping
 from html import escape
 from pathlib import Path
@@ -66,9 +65,9 @@ class Model:
 
     def with_data(self, data: Mapping[str, Any]) -> Model:
         """The same model with other data, and without starting values."""
-        other = copy(self)
-        other.data, other._start, other._how = arrays(data, "data"), None, (self._how[0], "auto")
-        other._program = other._compiled()
+        other = Model.__new__(Model)
+        changed = {"data": arrays(data, "data"), "_start": None, "_how": (self._how[0], "auto")}
+        other.__setstate__(self.__getstate__() | changed)
         return other
 
     def __getstate__(self) -> dict[str, Any]:
