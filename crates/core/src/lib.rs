@@ -56,6 +56,6 @@ mod samples {
     mod your_own_model {}
     #[doc = include_str!("../../../book/src/composing.md")]
     mod composing {}
-    #[doc = include_str!("../../../book/src/plates.md")]
+    #[doc = include_str!("../../../book/src/minibatches.md")]
     mod plates {}
 }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from conftest import ROOT
 
-PAGES = {"book/src/start.md": 1, "book/src/python.md": 8, "README.md": 1}
+PAGES = {"book/src/quick-start.md": 1, "book/src/python.md": 8, "README.md": 1}
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
