@@ -21,39 +21,15 @@ import time
 import numpy as np
 
 import jags
+from references import COMPARED, reference
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parent.parent / "examples"
 NEAR = 0.1
 MISSES = 0.2
-# Discrete latents in each; what is compared is continuous.
-CONTINUOUS = {
-    "coal": ["lambda"],
-    "spike_hald": ["beta", "tau"],
-    "hmm_quakes": ["lambda", "A"],
-    "dawid_skene": ["pi", "theta"],
-    "karate_sbm": ["w", "eta"],
-    "occupancy": ["psi", "p"],
-    "capture_recapture": ["omega", "p"],
-    "n_mixture": ["a", "b", "p"],
-    "zip_claims": ["mu", "p"],
-}
 DEFAULT = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture"]
 SHORTEST, LONGEST = 500, 128_000
 DRAWS = [500, 1000, 2000, 4000]
-
-
-def reference(name):
-    path = HERE / "reference" / f"{name}.json"
-    if not path.exists():
-        sys.exit(f"{path} is missing: run `reference.py {name}` first")
-    wanted = CONTINUOUS[name]
-    rows = jags.load(path)["parameters"]
-    rows = {key: row for key, row in rows.items() if key.split("[")[0] in wanted and row["sd"] > 0}
-    loose = [key for key, row in rows.items() if row["mcse"] > 0.01 * row["sd"]]
-    if loose:
-        print(f"{name}: the reference's own error exceeds .01 sd in {', '.join(loose)}", file=sys.stderr)
-    return rows
 
 
 def farthest(rows, means):
@@ -72,7 +48,7 @@ def jags_time(name, rows, seeds):
             draws, took = jags.run(
                 EXAMPLES / name / "model.bug",
                 data,
-                CONTINUOUS[name],
+                COMPARED[name],
                 burn=length // 2,
                 iterations=length,
                 seed=seed + 100,
@@ -107,7 +83,7 @@ def fit(program, name, rows, seed, threads, draws):
     """The largest distance from the reference, and the seconds it took."""
     folder = EXAMPLES / name
     command = [*shlex.split(program), "fit", str(folder / "model.bug"), "--data", str(folder / "data.json")]
-    command += ["--seed", str(seed), "--threads", str(threads), "--monitor", ",".join(CONTINUOUS[name])]
+    command += ["--seed", str(seed), "--threads", str(threads), "--monitor", ",".join(COMPARED[name])]
     command += ["--draws", str(draws), "--json", "--quiet"]
     began = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -121,15 +97,15 @@ def fit(program, name, rows, seed, threads, draws):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(CONTINUOUS))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(COMPARED))
     parser.add_argument("--hyperprior", default="hyperprior", help="the program, with arguments if it needs them")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--threads", type=int, default=1, help="hyperprior's; JAGS has one")
     parser.add_argument("--jags-only", action="store_true")
     arguments = parser.parse_args()
     for name in arguments.names:
-        if name not in CONTINUOUS:
-            parser.error(f"{name} is not one of {', '.join(CONTINUOUS)}")
+        if name not in COMPARED:
+            parser.error(f"{name} is not one of {', '.join(COMPARED)}")
     needed = ["jags"] if arguments.jags_only else ["jags", shlex.split(arguments.hyperprior)[0]]
     for tool in needed:
         if shutil.which(tool) is None:

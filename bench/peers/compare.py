@@ -22,23 +22,11 @@ sys.path.insert(0, str(HERE.parent / "jags"))
 import numpy as np  # noqa: E402
 
 import jags  # noqa: E402
+from references import COMPARED, reference  # noqa: E402
 
 EXAMPLES = HERE.parent.parent / "examples"
-# Of each example, what is compared: its continuous latents, and what is made of them.
-MODELS = {
-    "coal": ["lambda"],
-    "spike_hald": ["beta", "tau"],
-    "hmm_quakes": ["lambda", "A"],
-    "dawid_skene": ["pi", "theta"],
-    "n_mixture": ["a", "b", "p"],
-    "rats": ["mu.a", "mu.b", "sigma", "sigma.a", "sigma.b", "at.birth"],
-}
+MODELS = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture", "rats"]
 PROGRAMS = ["hyperprior", "JAGS", "Stan", "PyMC", "NumPyro"]
-
-
-def reference(name):
-    rows = jags.load(HERE.parent / "jags" / "reference" / f"{name}.json")["parameters"]
-    return {key: row for key, row in rows.items() if key.split("[")[0] in MODELS[name] and row["sd"] > 0}
 
 
 def scalars(draws, wanted):
@@ -55,7 +43,7 @@ def scalars(draws, wanted):
 def sampled(program, name, seed):
     """What one of the Python programs finds; it runs in a process of its own, whose time is the caller's to take."""
     module = __import__(f"with_{program.lower()}")
-    return scalars(module.sample(name, json.loads((EXAMPLES / name / "data.json").read_text()), seed), MODELS[name])
+    return scalars(module.sample(name, json.loads((EXAMPLES / name / "data.json").read_text()), seed), COMPARED[name])
 
 
 def run(program, hyperprior, name, seed):
@@ -65,13 +53,13 @@ def run(program, hyperprior, name, seed):
         inits = jags.load(HERE.parent / "jags" / "examples.json").get(name, {}).get("inits")
         data = jags.load(folder / "data.json")
         draws, took = jags.run(
-            folder / "model.bug", data, MODELS[name], burn=1000, iterations=1000, chains=4, seed=seed, inits=inits
+            folder / "model.bug", data, COMPARED[name], burn=1000, iterations=1000, chains=4, seed=seed, inits=inits
         )
         found = {key: {"mean": c.mean(), "sd": c.std(ddof=1), "rhat": jags.split_rhat(c)} for key, c in draws.items()}
         return found, took
     if program == "hyperprior":
         command = [hyperprior, "fit", str(folder / "model.bug"), "--data", str(folder / "data.json")]
-        command += ["--seed", str(seed), "--json", "--quiet", "--monitor", ",".join(MODELS[name])]
+        command += ["--seed", str(seed), "--json", "--quiet", "--monitor", ",".join(COMPARED[name])]
     else:
         command = [sys.executable, __file__, "--one", program, name, str(seed)]
     began = time.perf_counter()

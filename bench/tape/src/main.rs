@@ -6,7 +6,7 @@
 //! the median, the least and the ninetieth percentile of the milliseconds of a call are printed.
 
 use hyperprior::Batch;
-use hyperprior::model::graph::{Expr, Function, GraphBuilder, GraphModel, Law};
+use hyperprior_graph::{Expr, Function, GraphBuilder, GraphModel, Distribution};
 use hyperprior::model::Gradient;
 use std::path::Path;
 use std::time::Instant;
@@ -85,19 +85,19 @@ fn difference(ours: &[f64], theirs: &[f64]) -> f64 {
 fn regression(x: &[f64], y: &[f64], columns: usize) -> Result<GraphModel, Failure> {
     let mut g = GraphBuilder::new();
     let (zero, one, weak, two) = (g.constant(0.0), g.constant(1.0), g.constant(0.01), g.constant(2.0));
-    let latents = |g: &mut GraphBuilder, name: &str, law: &dyn Fn(usize) -> Law| -> Result<Vec<Expr>, Failure> {
+    let latents = |g: &mut GraphBuilder, name: &str, law: &dyn Fn(usize) -> Distribution| -> Result<Vec<Expr>, Failure> {
         (0..columns).map(|k| Ok(g.stochastic(&format!("{name}[{}]", k + 1), law(k), None, None)?)).collect()
     };
-    let mu = latents(&mut g, "mu", &|_| Law::Normal { mean: zero, precision: weak })?;
-    let sigma = g.stochastic("sigma", Law::Exponential { rate: one }, None, None)?;
+    let mu = latents(&mut g, "mu", &|_| Distribution::Normal { mean: zero, precision: weak })?;
+    let sigma = g.stochastic("sigma", Distribution::Exponential { rate: one }, None, None)?;
     let square = g.call(Function::Power, &[sigma, two]);
     let precision = g.call(Function::Divide, &[one, square]);
-    let beta = latents(&mut g, "beta", &|k| Law::Normal { mean: mu[k], precision })?;
+    let beta = latents(&mut g, "beta", &|k| Distribution::Normal { mean: mu[k], precision })?;
     for (i, (row, y)) in x.chunks_exact(columns).zip(y).enumerate() {
         let row: Vec<Expr> = row.iter().map(|x| g.constant(*x)).collect();
         let eta = g.inner_product(&row, &beta);
         let p = g.call(Function::InverseLogit, &[eta]);
-        g.stochastic(&format!("y[{}]", i + 1), Law::Bernoulli { p }, None, Some(*y))?;
+        g.stochastic(&format!("y[{}]", i + 1), Distribution::Bernoulli { p }, None, Some(*y))?;
     }
     Ok(g.build()?.model()?)
 }

@@ -1,23 +1,23 @@
-//! Holds the classic BUGS programs against JAGS: does each compile, have JAGS's log density at given points, start at a point
-//! that is possible, and have the gradient that its differences say?
+//! Compares the classic BUGS programs with JAGS: does each compile, have the log density of JAGS at given points, start at a
+//! possible point, and have a gradient that agrees with finite differences?
 //!
 //! ```sh
 //! cargo run --release --package hyperprior-bugs --example classic -- FOLDER [NAME]
 //! ```
 //!
-//! The collection is not ours to ship, so that FOLDER is its reader's own copy, with two files beside it:
-//! `programs.json`, a list of `{"model": path, "data": [path], "inits": [path]}`, and `log_joints.json`, an object whose
-//! members have the same three and `"points": [{"values": {"beta[1]": 0.5, …}, "log_joint": -12.5}, …]`, all latents with
-//! their values on the program's own scale and the log density of everything, as another program calculates it.
+//! The programs are not distributed with this crate: FOLDER is your own copy, with two more files. `programs.json` is a list of
+//! `{"model": path, "data": [path], "inits": [path]}`. `log_joints.json` is an object whose members have the same three fields and
+//! `"points": [{"values": {"beta[1]": 0.5, …}, "log_joint": -12.5}, …]`: the values of all latents on their original scale, and the
+//! log joint density that another program calculates.
 
 #![allow(clippy::print_stdout, reason = "a program that prints a table")]
 
 use hyperprior::Batch;
 use hyperprior::math::random::stream;
-use hyperprior::model::graph::{Eliminate, GraphModel};
 use hyperprior::model::{Gradient, Model};
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Compiled, Data, Options, compile, render};
+use hyperprior_graph::{GraphModel, Marginalise};
 use rand_distr::{Distribution, StandardNormal};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ struct Point {
     log_joint: f64,
 }
 
-/// What was found of a program, a word for each column of the table.
+/// The results of a program, one for each column of the table.
 #[derive(Default)]
 struct Row {
     compiles: String,
@@ -106,17 +106,17 @@ fn examine(folder: &Path, program: &Program, points: &[Point]) -> Result<Row, Fa
     let Compiled { graph, .. } = match compile(&source, &program.model, &data, &options) {
         Ok(compiled) => compiled,
         Err(errors) => {
-            let said = render(&errors, &program.model, &source, false);
-            return Ok(Row { compiles: format!("no: {}", said.lines().next().unwrap_or("")), ..row });
+            let message = render(&errors, &program.model, &source, false);
+            return Ok(Row { compiles: format!("no: {}", message.lines().next().unwrap_or("")), ..row });
         }
     };
-    let whole = graph.clone().model_with(&Eliminate::Nothing);
-    let summed = graph.model();
-    match (whole, summed) {
-        (Ok(whole), Ok(summed)) => {
+    let whole = graph.clone().model_with(&Marginalise::Nothing);
+    let marginalised = graph.model();
+    match (whole, marginalised) {
+        (Ok(whole), Ok(marginalised)) => {
             row.compiles = "yes".to_owned();
             row.agrees = agrees(&whole, points)?;
-            (row.starts, row.gradient) = start_and_gradient(&summed)?;
+            (row.starts, row.gradient) = start_and_gradient(&marginalised)?;
         }
         (Err(failure), _) | (_, Err(failure)) => row.compiles = format!("no: {failure}"),
     }
@@ -124,7 +124,7 @@ fn examine(folder: &Path, program: &Program, points: &[Point]) -> Result<Row, Fa
     Ok(row)
 }
 
-/// The largest difference of the log density from the points'.
+/// The largest relative difference of the log density from that of the points.
 fn agrees(model: &GraphModel, points: &[Point]) -> Result<String, Failure> {
     let mut worst: f64 = 0.0;
     for point in points {
@@ -144,7 +144,7 @@ fn agrees(model: &GraphModel, points: &[Point]) -> Result<String, Failure> {
     Ok(if points.is_empty() { "–".to_owned() } else { format!("yes, to {worst:.0e}") })
 }
 
-/// Whether the start is possible, and whether the gradient near it, and where [`hyperprior::check`] looks, is right.
+/// Whether the start is possible, and whether the gradient is right near it and at the points of [`hyperprior::check`].
 fn start_and_gradient(model: &GraphModel) -> Result<(String, String), Failure> {
     const POINTS: usize = 16;
     let given = match model.start() {
@@ -153,7 +153,7 @@ fn start_and_gradient(model: &GraphModel) -> Result<(String, String), Failure> {
     };
     let columns_len = model.latents().len();
     if columns_len == 0 {
-        return Ok(("yes".to_owned(), "yes: nothing is left to differentiate".to_owned()));
+        return Ok(("yes".to_owned(), "yes: no latents to differentiate".to_owned()));
     }
     let start: Vec<f64> = match given {
         Some(given) => given.into_iter().map(|x| x.unwrap_or(0.0)).collect(),
@@ -184,11 +184,11 @@ fn start_and_gradient(model: &GraphModel) -> Result<(String, String), Failure> {
     ))
 }
 
-/// Where the gradient is not the slope of the log joint.
+/// The first place where the gradient differs from finite differences.
 fn differs(model: &GraphModel, z: &Batch, log_p: &[f64], d_z: &Batch) -> Result<Option<String>, Failure> {
     let points = log_p.len();
     for i in (0..z.columns_len()).filter(|&i| !model.latents().support(i).is_discrete()) {
-        // Two steps: where they disagree, the differences say nothing.
+        // Two step sizes: if they disagree, the finite differences are unreliable.
         let mut slopes = [vec![0.0; points], vec![0.0; points]];
         for (slopes, step) in slopes.iter_mut().zip([2e-5, 1e-5]) {
             let mut ends = [vec![0.0; points], vec![0.0; points]];
@@ -203,9 +203,9 @@ fn differs(model: &GraphModel, z: &Batch, log_p: &[f64], d_z: &Batch) -> Result<
         }
         for s in (0..points).filter(|s| log_p[*s].is_finite()) {
             let [coarse, fine] = [slopes[0][s], slopes[1][s]];
-            let doubt = (coarse - fine).abs() + 1e-9 * log_p[s].abs() + 1e-6;
+            let error = (coarse - fine).abs() + 1e-9 * log_p[s].abs() + 1e-6;
             let found = d_z.get(i, s);
-            if fine.is_finite() && !((found - fine).abs() <= 4.0 * doubt + 1e-5 * fine.abs()) {
+            if fine.is_finite() && !((found - fine).abs() <= 4.0 * error + 1e-5 * fine.abs()) {
                 return Ok(Some(format!("no: {found} for {fine} at `{}`", model.latents().name(i))));
             }
         }

@@ -1,20 +1,20 @@
-//! What a person is told about a program: what is wrong, where, and what to do.
+//! Diagnostics of a program: what is wrong, where, and what to do.
 
-use crate::syntax::Span;
+use crate::span::Span;
 use ariadne::{CharSet, Color, Config, IndexType, Label, Report, ReportKind, Source};
 
-/// How grave it is.
+/// How serious a diagnostic is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// Worth knowing.
     Note,
-    /// Likely not what was meant.
+    /// Probably not what was meant.
     Warning,
-    /// There is no model.
+    /// The program cannot be compiled.
     Error,
 }
 
-/// Another place that belongs to the matter.
+/// Another place that the diagnostic refers to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Related {
     /// The place.
@@ -23,14 +23,14 @@ pub struct Related {
     pub label: String,
 }
 
-/// Something to tell a person about a program.
+/// An error, a warning or a note about a program.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Diagnostic {
-    /// How grave it is.
+    /// How serious it is.
     pub severity: Severity,
-    /// What is the matter, in one line.
+    /// What is wrong, in one line.
     pub message: String,
-    /// The place; none where the matter is in the data alone.
+    /// The place; none if the problem is in the data alone.
     pub span: Option<Span>,
     /// What is at that place.
     pub label: String,
@@ -41,7 +41,7 @@ pub struct Diagnostic {
 }
 
 impl Diagnostic {
-    /// Something of that severity at that place.
+    /// A diagnostic of this severity at this place.
     pub fn new(severity: Severity, message: impl Into<String>, span: Option<Span>) -> Self {
         Self { severity, message: message.into(), span, label: String::new(), hint: None, related: Vec::new() }
     }
@@ -56,31 +56,31 @@ impl Diagnostic {
         Self::new(Severity::Warning, message, Some(span))
     }
 
-    /// With a word on what is at the place.
+    /// Adds a label to the place.
     pub fn label(mut self, label: impl Into<String>) -> Self {
         self.label = label.into();
         self
     }
 
-    /// With a remedy.
+    /// Adds what to do.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// With another place.
+    /// Adds another place.
     pub fn related(mut self, span: Span, label: impl Into<String>) -> Self {
         self.related.push(Related { span, label: label.into() });
         self
     }
 }
 
-/// So many are drawn. Whoever has more in a file has one mistake that makes the others, or the wrong file; and each drawing takes as
-/// long as the line that it shows.
+/// How many are drawn. More usually have one common cause or come from the wrong file, and drawing each takes time proportional to
+/// the length of its line.
 const DRAWN: usize = 30;
 
-/// Draws diagnostics over the source that they speak of; `name` is what to call that source. Of very many the first are drawn, and the
-/// others are counted.
+/// Draws diagnostics over the source that they refer to; `name` is the name of that source. If there are very many, the first are
+/// drawn and the rest counted.
 ///
 /// ```
 /// use hyperprior_bugs::{Dialect, parse, render};
@@ -101,7 +101,7 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
             Severity::Note => (ReportKind::Custom("Note", Color::Blue), Color::Blue),
         };
         let Some(span) = diagnostic.span else {
-            // A kind that writes itself is coloured whatever is wanted.
+            // The `Display` of a kind is always coloured.
             let head = match (colour, diagnostic.severity) {
                 (true, _) => kind.to_string(),
                 (false, Severity::Error) => "Error".to_owned(),
@@ -115,11 +115,11 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
             continue;
         };
         let place = |span: Span| {
-            // A place at the end of the source has no character to point at; the last one serves.
+            // A place at the end of the source has no character to point at; use the last one.
             let end = span.end.min(source.len());
             (name, span.start.min(end)..end)
         };
-        // Labels out of order would be drawn as if they were of several files.
+        // Labels out of order would be drawn as if they belonged to several files.
         let mut labels = vec![(span, &diagnostic.label, tint)];
         labels.extend(diagnostic.related.iter().map(|r| (r.span, &r.label, Color::Cyan)));
         labels.sort_by_key(|(span, ..)| *span);
@@ -137,13 +137,13 @@ pub fn render(diagnostics: &[Diagnostic], name: &str, source: &str, colour: bool
         drawn.extend(format!("… and {} more\n", diagnostics.len() - DRAWN).into_bytes());
     }
     let drawn = String::from_utf8_lossy(&drawn);
-    // The drawing colours the name of a note whatever is wanted.
+    // The name of a note is always coloured.
     let drawn = if colour { drawn } else { without_colour(&drawn).into() };
-    // The drawing fills lines with blanks up to its frame.
+    // Lines are padded with spaces up to the frame.
     drawn.lines().flat_map(|line| [line.trim_end(), "\n"]).collect()
 }
 
-/// A text without the codes for colours, `ESC [ … m`. An escape that begins none, which only a source can have, goes alone.
+/// Removes colour codes, `ESC [ … m`. Of any other escape, which only the source can contain, only the ESC is removed.
 fn without_colour(text: &str) -> String {
     let mut pieces = text.split('\u{1b}');
     let mut plain = pieces.next().unwrap_or_default().to_owned();
@@ -159,16 +159,16 @@ fn without_colour(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Catches an escape in a source that takes the rest of the drawing with it.
+    /// Catches an escape in a source that removes the rest of the drawing.
     #[test]
-    fn escape_codes_of_a_source_go_alone() {
+    fn only_the_escape_character_of_other_codes_is_removed() {
         assert_eq!(without_colour("a\u{1b}[38;5;1mb\u{1b}[0m c\u{1b}d\u{1b}[1x"), "ab cd[1x");
     }
 
     #[test]
-    fn of_very_many_the_first_are_drawn() {
-        let told = vec![Diagnostic::error("something", Span { start: 0, end: 1 }).label("here"); DRAWN + 7];
-        let drawn = render(&told, "m.bug", "model", false);
+    fn only_the_first_of_very_many_are_drawn() {
+        let diagnostics = vec![Diagnostic::error("something", Span { start: 0, end: 1 }).label("here"); DRAWN + 7];
+        let drawn = render(&diagnostics, "m.bug", "model", false);
         assert_eq!(drawn.matches("Error: something").count(), DRAWN);
         assert!(drawn.ends_with("… and 7 more\n"), "{drawn}");
     }
@@ -179,8 +179,8 @@ mod tests {
         let source = "model { x ~ dnorm(0, 1) }";
         for severity in [Severity::Error, Severity::Warning, Severity::Note] {
             for span in [None, Some(Span { start: 8, end: 9 })] {
-                let told = [Diagnostic::new(severity, "something", span).label("here").hint("do this")];
-                let plain = render(&told, "m.bug", source, false);
+                let diagnostics = [Diagnostic::new(severity, "something", span).label("here").hint("do this")];
+                let plain = render(&diagnostics, "m.bug", source, false);
                 assert!(!plain.contains('\u{1b}') && plain.contains(": something"), "{plain:?}");
             }
         }

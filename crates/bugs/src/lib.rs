@@ -1,10 +1,9 @@
 //! The BUGS language: a model file and a data file become a factor graph.
 //!
-//! A program passes through three rooms. [`syntax`] turns text into a tree, with a place in the text on every branch.
-//! [`data`] reads JSON, R dumps and CSV into named arrays. [`lower`] unrolls the loops of the tree over the data and
-//! states every relation to the graph's builder. What a person got wrong is a [`Diagnostic`], drawn by [`render`].
-//! [`fit`] takes the graph on to draws of its posterior, [`carry`] says what of them holds for new data, and [`simulate`] makes data as
-//! the model says they come about.
+//! [`syntax`] parses the text to a tree in which every node has its place in the text. [`data`] reads JSON, R dumps and CSV into
+//! named arrays. [`lower`] unrolls the loops of the tree over the data and passes every relation to the graph builder. Errors and
+//! warnings are [`Diagnostic`]s, drawn by [`render`]. [`predict`] predicts new data from the draws of a fit, [`transfer`] decides
+//! which latents they reuse, and [`simulate`] simulates data from the model.
 //!
 //! ```
 //! use hyperprior_bugs::{Dialect, parse};
@@ -14,19 +13,17 @@
 //! assert_eq!(parsed.program.model.len(), 2);
 //! ```
 
-pub mod carry;
 pub mod data;
 pub mod diagnostic;
-pub mod eliminate;
-pub mod fit;
 pub mod lower;
+pub mod marginalise;
 pub mod memory;
-pub mod names;
 pub mod predict;
 mod rows;
 pub mod simulate;
+mod span;
 pub mod syntax;
-pub mod told;
+pub mod transfer;
 
 pub use data::{Array, Data};
 pub use diagnostic::{Diagnostic, Severity, render};

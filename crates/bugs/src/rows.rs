@@ -1,13 +1,13 @@
-//! Which arrays of a program go row by row with its data: those drawn in a loop that a response is drawn in too.
+//! The arrays of a program that belong to the rows of its data: those drawn in a loop in which a response is also drawn.
 //!
-//! Loops are alike where they are one loop, or where their ranges end alike, as `1:n` and `2:n` do. An end that is a plain number
-//! says nothing: `1:2` twice need not be the same two.
+//! Two loops are alike if they are the same loop, or if their ranges have the same end, as `1:n` and `2:n`. A plain number as the
+//! end does not count: two loops over `1:2` may run over different things.
 
 use crate::syntax::ast::{Expression, ExpressionKind, Relation};
 use crate::syntax::{Dialect, Span, parse};
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-/// What tells a loop from others.
+/// What identifies a loop.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Loop {
     /// Its place in the program.
@@ -16,7 +16,7 @@ enum Loop {
     Until(String),
 }
 
-/// The arrays that have a distribution inside a loop that one of `responses` has a distribution in too, the responses among them.
+/// The arrays that have a distribution in a loop in which one of `responses` also has one, including the responses.
 ///
 /// ```
 /// use hyperprior_bugs::{Dialect, rows};
@@ -55,7 +55,7 @@ fn collect(source: &str, relations: &[Relation], around: &mut Vec<Loop>, loops: 
     }
 }
 
-/// The end of a range without blanks, unless it is a number.
+/// The end of a range without spaces, unless it is a number.
 fn end(source: &str, range: &Expression) -> Option<String> {
     let last = match &range.kind {
         ExpressionKind::Range { to, .. } => to,
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn loops_that_end_alike_are_alike() {
+    fn loops_with_the_same_end_are_alike() {
         let chain =
             "z[1] ~ dcat(p0[]) for (t in 2:n) { z[t] ~ dcat(A[z[t - 1], ]) } for (t in 1:n) { y[t] ~ dpois(l[z[t]]) }
                      for (j in 1:K) { l[j] ~ dgamma(1, 1) }";
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_tell_nothing_but_one_loop_does() {
+    fn numeric_ends_do_not_identify_a_loop() {
         assert_eq!(found("for (i in 1:2) { y[i] ~ dnorm(m[i], 1) } for (k in 1:2) { m[k] ~ dnorm(0, 1) }"), ["y"]);
         assert_eq!(found("for (i in 1:2) { y[i] ~ dnorm(m[i], 1) m[i] ~ dnorm(0, 1) }"), ["m", "y"]);
         assert_eq!(found("m ~ dnorm(0, 1)"), Vec::<String>::new());

@@ -1,37 +1,37 @@
-//! Data as a model says they come about: latents from their laws, then what is observed from its laws given them. What decides the
-//! model's structure, its constants and covariates, stays as it is given.
+//! Simulates data from a model: latents from their priors, then observations given them. Constants and covariates, which determine
+//! the structure of the model, keep their given values.
 
 use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::lower::{Observation, Options, compile};
 use hyperprior::Batch;
 use hyperprior::model::Model;
-use hyperprior::model::graph::Eliminate;
+use hyperprior_graph::Marginalise;
 use std::collections::HashMap;
 use thiserror::Error;
 
-/// Why there are no simulated data.
+/// Why data cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SimulateError {
     /// The program cannot be compiled with its data.
     #[error("the model cannot be compiled")]
     Program(Vec<Diagnostic>),
-    /// With what is observed taken away, the program cannot be compiled.
+    /// Without its observations, the program cannot be compiled.
     #[error(
-        "the model cannot be compiled once what is observed has no value: its structure depends on it. Put such values under \
-         another name, as constants"
+        "the model cannot be compiled without its observations: its structure depends on them. Give such values another name, as \
+         constants"
     )]
     Structure(Vec<Diagnostic>),
     /// Nothing with a distribution is in the data.
     #[error(
-        "nothing is observed: no node with a distribution is in the data, so that there is nothing to simulate; give data"
+        "nothing is observed: no node with a distribution is in the data, so there is nothing to simulate; add data"
     )]
     NothingObserved,
     /// Everything is observed.
     #[error("nothing in the model is unknown: every node with a distribution is in the data")]
     NothingUnknown,
-    /// A node has no law that can be drawn from.
+    /// A node has a distribution that cannot be drawn from.
     #[error("`{name}` cannot be drawn: {reason}; give it a proper prior")]
     Undrawable {
         /// The node.
@@ -41,18 +41,18 @@ pub enum SimulateError {
     },
     /// An observed value is calculated in the program.
     #[error(
-        "`{name}` is observed through a value that the program calculates, which cannot be simulated; put it into the data"
+        "`{name}` is observed through a value that the program calculates, which cannot be simulated; put it in the data"
     )]
     Calculated {
         /// The element.
         name: String,
     },
-    /// The engine refused.
+    /// Inference failed.
     #[error(transparent)]
     Engine(#[from] hyperprior::Error),
 }
 
-/// Rounds of simulated data, each with the values that it was simulated from.
+/// Simulated data sets, each with the true values.
 ///
 /// ```
 /// use hyperprior_bugs::simulate::Simulated;
@@ -70,16 +70,16 @@ pub enum SimulateError {
 pub struct Simulated {
     data: Data,
     observations: Vec<Observation>,
-    /// Everything that has a name, a column each.
+    /// The column of each named quantity.
     columns: HashMap<String, usize>,
     values: Batch,
 }
 
 impl Simulated {
-    /// Simulates so many rounds.
+    /// Simulates `len` data sets.
     ///
     /// # Errors
-    /// [`SimulateError`] where the program is wrong, where it observes nothing or everything, and where a law cannot be drawn from.
+    /// [`SimulateError`] if the program is wrong, if nothing or everything is observed, or if a distribution cannot be drawn from.
     pub fn new(source: &str, data: &Data, options: &Options, len: usize, seed: u64) -> Result<Self, SimulateError> {
         let given = compile(source, "given", data, options).map_err(SimulateError::Program)?;
         if given.observations.is_empty() {
@@ -100,10 +100,10 @@ impl Simulated {
         if let Some((name, reason)) = free.graph.undrawable() {
             return Err(SimulateError::Undrawable { name: name.to_owned(), reason });
         }
-        let model = free.graph.model_with(&Eliminate::Nothing)?;
+        let model = free.graph.model_with(&Marginalise::Nothing)?;
         if !model.latents().is_empty() {
             let name = model.latents().name(0);
-            return Err(SimulateError::Undrawable { name, reason: "an observation is left that depends on it" });
+            return Err(SimulateError::Undrawable { name, reason: "an observation still depends on it" });
         }
         let quantities = model.quantities();
         let values = model.complete(&Batch::zeros(0, len), &quantities, seed)?;
@@ -111,17 +111,17 @@ impl Simulated {
         Ok(Self { data: bare, observations: given.observations, columns, values })
     }
 
-    /// How many rounds there are.
+    /// The number of data sets.
     pub fn len(&self) -> usize {
         self.values.draws_len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no data sets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The data of a round; nothing where a simulated value is not a finite number, as priors far too wide make them.
+    /// One data set; nothing if a simulated value is not finite, as with priors that are far too wide.
     pub fn data(&self, round: usize) -> Option<Data> {
         let mut data = self.data.clone();
         for observation in &self.observations {
@@ -131,7 +131,7 @@ impl Simulated {
         Some(data)
     }
 
-    /// The value of something that has a name in a round.
+    /// The true value of a named quantity in a data set.
     pub fn truth(&self, name: &str, round: usize) -> Option<f64> {
         self.columns.get(name).map(|column| self.values.get(*column, round))
     }

@@ -1,4 +1,4 @@
-//! The three readers: the same data from each, and what they say of data that they cannot read.
+//! The three readers: the same data from each, and their errors.
 
 use hyperprior_bugs::data::{DataError, Format, read};
 use std::path::Path;
@@ -22,14 +22,14 @@ fn a_matrix_is_the_same_in_every_format() {
 }
 
 #[test]
-fn three_indices_turn_from_columns_to_rows() {
+fn arrays_are_reordered_from_column_major_to_row_major() {
     let (shape, found) = values("x <- structure(1:12, .Dim = as.integer(c(2, 3, 2)))", Format::RDump, "x");
     assert_eq!(shape, [2, 3, 2]);
     assert_eq!(found, ["1", "7", "3", "9", "5", "11", "2", "8", "4", "10", "6", "12"].map(String::from));
 }
 
 #[test]
-fn what_r_writes() {
+fn r_dumps_are_read() {
     let text = "`a` <- 27L\n\"b\" <-\nc(1, -2.5e-1, NA, 3:5)\n# a remark\nc.d = as.integer(c(1, 2)); e <- 3:1\n\
                 f <- structure(c(a = 1, b = 2), .Names = c(\"a\", \"b, c)\"))\ng <- rep(0, 3)\nh <- c()\nT <- TRUE\n\
                 \".RNG.name\" <- \"base::Wichmann-Hill\"\n.RNG.seed <- 3";
@@ -61,7 +61,7 @@ fn csv_columns_and_levels() {
 }
 
 #[test]
-fn the_extension_chooses() {
+fn the_extension_determines_the_format() {
     assert_eq!(Format::of_path(Path::new("a/b.JSON")), Ok(Format::Json));
     assert_eq!(Format::of_path(Path::new("b.data.R")), Ok(Format::RDump));
     assert_eq!(Format::of_path(Path::new("b.csv")), Ok(Format::Csv));

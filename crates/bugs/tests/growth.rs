@@ -1,15 +1,15 @@
-//! The work of compiling grows as the model does, and draws of everything that has a name are not slow to make.
+//! Compile time grows linearly with the model, and drawing all named quantities is fast.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use hyperprior::Batch;
 use hyperprior::model::Model;
-use hyperprior::model::graph::GraphModel;
 use hyperprior_bugs::{Array, Data, Options, compile, render};
+use hyperprior_graph::GraphModel;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
-/// Whoever measures time is alone: two at once wait for the same memory.
+/// Serialises the timings: two at once would compete for memory.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -20,7 +20,7 @@ fn model(source: &str, data: &Data) -> GraphModel {
     compiled.unwrap_or_else(|e| panic!("{}", render(&e, "model", source, false))).graph.model().unwrap()
 }
 
-/// Seconds from the text to the model of about `nodes` nodes: random effects, a regression, labels that are summed out.
+/// Seconds to compile a model of about `nodes` nodes: random effects, a regression, marginalised labels.
 fn seconds(nodes: usize) -> f64 {
     let source = "model {
         for (i in 1:N) {
@@ -36,7 +36,7 @@ fn seconds(nodes: usize) -> f64 {
         tau ~ dgamma(2, 2)
         share ~ dbeta(1, 1)
     }";
-    // Four nodes a row, and a group for every eight.
+    // Four nodes a row, and a group for every eight rows.
     let rows = nodes / 4;
     let groups = rows.div_ceil(8);
     let numbers = |f: &dyn Fn(usize) -> f64| Array::vector((0..rows).map(f).collect());
@@ -50,13 +50,13 @@ fn seconds(nodes: usize) -> f64 {
     let before = Instant::now();
     let model = model(source, &data);
     let took = before.elapsed().as_secs_f64();
-    assert_eq!((model.latents().len(), model.eliminated().count()), (groups + 6, rows));
+    assert_eq!((model.latents().len(), model.marginalised().count()), (groups + 6, rows));
     took
 }
 
-/// Catches work that grows faster than the model: were it the square, the exponent would be 2. Ten thousand nodes still fit into
-/// a cache and a hundred thousand do not, so that the exponent is taken between the two larger sizes; and the limits leave room
-/// for a busy machine, on which 10⁵ nodes took 0.8 to 1.2 seconds.
+/// Catches compile time that grows faster than the model; quadratic time would have an exponent of 2. Ten thousand nodes fit in a
+/// cache and a hundred thousand do not, so the exponent is measured between the two larger sizes. The limits leave room for a busy
+/// machine, on which 10⁵ nodes took 0.8 to 1.2 seconds.
 #[test]
 fn compiling_is_linear() {
     let _turn = alone();
@@ -77,9 +77,9 @@ fn timed_complete(model: &GraphModel, draws: usize) -> f64 {
     before.elapsed().as_secs_f64()
 }
 
-/// Catches draws that cost more than they must: counts that were summed out (1.2 seconds on a busy machine), and labels (0.6).
+/// Catches slow draws of marginalised counts (1.2 seconds on a busy machine) and labels (0.6 seconds).
 #[test]
-fn completing_draws_is_quick() {
+fn completing_draws_is_fast() {
     let _turn = alone();
     let counts = "model {
         for (i in 1:N) {

@@ -1,12 +1,14 @@
-//! What programs mean: the quantities that they calculate and the densities that they state, against the same by hand.
+//! Semantics of programs: their quantities and densities against calculations by hand.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use hyperprior::Batch;
 use hyperprior::model::Model;
-use hyperprior::model::graph::{Bounds, Eliminate, Expr, Function, Graph, GraphBuilder, GraphModel, Law, VectorLaw};
 use hyperprior_bugs::data::{Format, read};
-use hyperprior_bugs::{Compiled, Dialect, Options, compile, render};
+use hyperprior_bugs::{Compiled, Data, Dialect, Options, compile, render};
+use hyperprior_graph::{
+    Bounds, Distribution, Expr, Function, Graph, GraphBuilder, GraphModel, Marginalise, VectorDistribution,
+};
 use std::collections::BTreeMap;
 
 fn compiled(source: &str, data: &str, options: &Options) -> Compiled {
@@ -15,10 +17,10 @@ fn compiled(source: &str, data: &str, options: &Options) -> Compiled {
 }
 
 fn model(graph: Graph) -> GraphModel {
-    graph.model_with(&Eliminate::Nothing).unwrap_or_else(|e| panic!("{e}"))
+    graph.model_with(&Marginalise::Nothing).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// What a program calculates at given values of its latents, all of them normal, so that the line's latents are theirs.
+/// The quantities of a program at given values of its latents, all of them normal, so that their coordinates are their values.
 fn calculated(source: &str, data: &str, latents: &[(&str, f64)]) -> BTreeMap<String, f64> {
     let model = model(compiled(source, data, &Options::default()).graph);
     let mut z = Batch::zeros(model.latents().len(), 1);
@@ -58,7 +60,7 @@ fn arithmetic() {
     assert_value("a[1] / 2 * a[3]", &[0.7 / 2.0 * 1.5]);
     assert_value("2^3^2 + a[1]", &[512.7]);
     assert_value("7 / 2 + a[1]", &[4.2]);
-    // A factor of zero makes a product zero, whatever the other is.
+    // A factor of zero makes a product zero, whatever the other factor.
     assert_value("0 * log(0) + a[1]", &[0.7]);
     assert_value("step(a[2]) * log(0) + a[1]", &[0.7]);
     assert_value("step(a[2]) * log(step(a[2])) + a[1]", &[0.7]);
@@ -73,6 +75,20 @@ fn arithmetic() {
         &[0.7_f64.exp() + 1.5_f64.ln() + 1.5_f64.sqrt() + 0.4],
     );
     assert_value("round(a[3] * 1.1) + trunc(a[3] * 1.1)", &[3.0]);
+}
+
+/// The formulas suggested for `floor` and `ceiling` are right below zero too.
+#[test]
+fn floor_and_ceiling() {
+    let x = "c(2.5 * a[2], a[2], a[3], a[3] - 2, 5 * a[2], 2 * a[3])";
+    let values = [-1.0, -0.4, 1.5, -0.5, -2.0, 3.0_f64];
+    assert_value(&format!("trunc({x}) - ({x} < trunc({x}))"), &values.map(f64::floor));
+    assert_value(&format!("trunc({x}) + ({x} > trunc({x}))"), &values.map(f64::ceil));
+    for (name, formula) in [("floor", "trunc(x) - (x < trunc(x))"), ("ceiling", "trunc(x) + (x > trunc(x))")] {
+        let source = format!("model {{ y <- {name}(1) }}");
+        let errors = compile(&source, "model", &Data::default(), &Options::default()).unwrap_err();
+        assert_eq!(errors[0].hint.as_deref(), Some(format!("did you mean `{formula}`?").as_str()));
+    }
 }
 
 #[test]
@@ -134,7 +150,7 @@ fn matrices_become_vectors_by_column() {
     }
 }
 
-/// Extents of a single element are nothing in a definition, as in JAGS.
+/// Extents of length 1 are ignored in a definition, as in JAGS.
 #[test]
 fn sides_agree_without_extents_of_one() {
     let data = "given.m <- structure(1:6, .Dim = c(3, 2))\ngiven.r <- structure(1:3, .Dim = c(1, 3))\ny <- 0";
@@ -205,7 +221,7 @@ fn assert_same(source: &str, data: &str, options: &Options, by_hand: GraphBuilde
     let (mut z, mut z_expected) = (Batch::zeros(columns.len(), DRAWS), Batch::zeros(columns.len(), DRAWS));
     for (i, &column) in columns.iter().enumerate() {
         for s in 0..DRAWS {
-            // Points that are spread over the line, and over the small integers.
+            // Points spread over the real line, and over the small integers.
             let u = ((s * 7 + i * 3) % 11) as f64 / 11.0;
             let x = match found.latents().support(i) {
                 hyperprior::model::Support::Integers { lower, upper } => lower + (u * (upper - lower + 1.0)).floor(),
@@ -235,12 +251,16 @@ fn a_random_index() {
     let p = numbers(&mut g, &[0.2, 0.3, 0.5]);
     let (zero, one) = (g.constant(0.0), g.constant(1.0));
     let mu: Vec<Expr> = (1..=3)
-        .map(|k| g.stochastic(&format!("mu[{k}]"), Law::Normal { mean: zero, precision: one }, None, None).unwrap())
+        .map(|k| {
+            g.stochastic(&format!("mu[{k}]"), Distribution::Normal { mean: zero, precision: one }, None, None).unwrap()
+        })
         .collect();
     for (i, y) in [0.5, -1.0].into_iter().enumerate() {
-        let z = g.stochastic(&format!("z[{}]", i + 1), Law::Categorical { weights: p.clone() }, None, None).unwrap();
+        let z = g
+            .stochastic(&format!("z[{}]", i + 1), Distribution::Categorical { weights: p.clone() }, None, None)
+            .unwrap();
         let mean = g.select(z, &mu);
-        g.stochastic(&format!("y[{}]", i + 1), Law::Normal { mean, precision: one }, None, Some(y)).unwrap();
+        g.stochastic(&format!("y[{}]", i + 1), Distribution::Normal { mean, precision: one }, None, Some(y)).unwrap();
     }
     let source = "model { for (i in 1:2) { y[i] ~ dnorm(mu[z[i]], 1) z[i] ~ dcat(p[]) } for (k in 1:3) { mu[k] ~ dnorm(0, 1) } }";
     assert_same(source, "y <- c(0.5, -1)\np <- c(0.2, 0.3, 0.5)", &Options::default(), g);
@@ -252,18 +272,18 @@ fn two_random_indices() {
     let mut g = GraphBuilder::new();
     let eta = numbers(&mut g, &table);
     let (w2, w3) = (numbers(&mut g, &[1.0, 2.0]), numbers(&mut g, &[1.0, 1.0, 3.0]));
-    let i = g.stochastic("i", Law::Categorical { weights: w2 }, None, None).unwrap();
-    let j = g.stochastic("j", Law::Categorical { weights: w3 }, None, None).unwrap();
+    let i = g.stochastic("i", Distribution::Categorical { weights: w2 }, None, None).unwrap();
+    let j = g.stochastic("j", Distribution::Categorical { weights: w3 }, None, None).unwrap();
     // By hand, one index after the other.
     let rows: Vec<Expr> = eta.chunks(3).map(|row| g.select(j, row)).collect();
     let p = g.select(i, &rows);
-    g.stochastic("y", Law::Bernoulli { p }, None, Some(1.0)).unwrap();
+    g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
     let data =
         "y <- 1\nw2 <- c(1, 2)\nw3 <- c(1, 1, 3)\neta <- structure(c(0.1, 0.8, 0.4, 0.2, 0.3, 0.6), .Dim = c(2, 3))";
     assert_same("model { y ~ dbern(eta[i, j]) i ~ dcat(w2[]) j ~ dcat(w3[]) }", data, &Options::default(), g);
 }
 
-/// The log density of y = 1 given `relations`, at values of the latents by name, and with them summed out.
+/// The log density of y = 1 given `relations`, at values of the latents by name, and with the latents marginalised.
 fn density_at(relations: &str, latents: &[(&str, f64)]) -> (f64, f64) {
     let data = "y <- 1\nw2 <- c(1, 1)\nw3 <- c(1, 1, 2)\neta <- structure(c(0.1, 0.8, 0.4, 0.2), .Dim = c(2, 2))";
     let source = format!("model {{ y ~ dbern(p) i ~ dcat(w2[]) j ~ dcat(w3[]) {relations} }}");
@@ -302,11 +322,11 @@ fn random_indices_outside_the_table() {
         let (_, total) = density_at(relations, &[("i", 1.0), ("j", 1.0)]);
         assert!((total - all.ln()).abs() < 1e-12, "{relations}: {total} not {}", all.ln());
     }
-    // A choice that does not ask for the element does not mind.
+    // A choice that does not use the element is unaffected.
     let relations = "p <- ifelse(j < 3, eta[i, j], 0.5)";
     let (found, _) = density_at(relations, &[("i", 2.0), ("j", 3.0)]);
     assert!((found - prior(3.0) - 0.5_f64.ln()).abs() < 1e-12, "{found}");
-    // One index, a count without end.
+    // One index, an unbounded count.
     let relations = "p <- w[k + 1] k ~ dpois(2) w[1] <- 0.3 w[2] <- 0.6";
     for (k, p) in [(0.0, 0.3), (1.0, 0.6), (2.0, 0.0), (40.0, 0.0)] {
         let (found, total) = density_at(relations, &[("i", 1.0), ("j", 1.0), ("k", k)]);
@@ -320,7 +340,7 @@ fn random_indices_outside_the_table() {
 fn a_row_of_a_table_by_a_random_index() {
     let mut g = GraphBuilder::new();
     let w = numbers(&mut g, &[0.5, 0.5]);
-    let c = g.stochastic("c", Law::Categorical { weights: w }, None, None).unwrap();
+    let c = g.stochastic("c", Distribution::Categorical { weights: w }, None, None).unwrap();
     let table = [[0.1, 0.2, 0.7], [0.3, 0.3, 0.4]];
     let weights: Vec<Expr> = (0..3)
         .map(|k| {
@@ -328,24 +348,25 @@ fn a_row_of_a_table_by_a_random_index() {
             g.select(c, &column)
         })
         .collect();
-    g.stochastic("y", Law::Categorical { weights }, None, Some(3.0)).unwrap();
+    g.stochastic("y", Distribution::Categorical { weights }, None, Some(3.0)).unwrap();
     let data = "y <- 3\nw <- c(0.5, 0.5)\ntheta <- structure(c(9, 0.1, 9, 0.3, 9, 0.2, 9, 0.3, 9, 0.7, 9, 0.4), .Dim = c(2, 2, 3))\nr <- 2";
     assert_same("model { y ~ dcat(theta[r, c, ]) c ~ dcat(w[]) }", data, &Options::default(), g);
 }
 
 #[test]
-fn vector_laws() {
+fn vector_distributions() {
     let mut g = GraphBuilder::new();
     let ones = numbers(&mut g, &[1.0, 1.0]);
     let identity = numbers(&mut g, &[1.0, 0.0, 0.0, 1.0]);
     let (three, five) = (g.constant(3.0), g.constant(5.0));
     let names = |stem: &str| [format!("{stem}[1]"), format!("{stem}[2]")];
-    let p = g.stochastic_vector(&names("p"), VectorLaw::Dirichlet { alpha: ones.clone() }, None).unwrap();
-    g.stochastic_vector(&names("x"), VectorLaw::Multinomial { p, n: five }, Some(&[2.0, 3.0])).unwrap();
+    let p = g.stochastic_vector(&names("p"), VectorDistribution::Dirichlet { alpha: ones.clone() }, None).unwrap();
+    g.stochastic_vector(&names("x"), VectorDistribution::Multinomial { p, n: five }, Some(&[2.0, 3.0])).unwrap();
     let matrix = [[1, 1], [1, 2], [2, 1], [2, 2]].map(|[i, j]| format!("omega[{i},{j}]"));
-    let omega = g.stochastic_vector(&matrix, VectorLaw::Wishart { scale: identity.clone(), df: three }, None).unwrap();
-    let law = VectorLaw::MultivariateNormal { mean: ones, precision: omega };
-    g.stochastic_vector(&names("b"), law, Some(&[0.5, 2.0])).unwrap();
+    let omega =
+        g.stochastic_vector(&matrix, VectorDistribution::Wishart { scale: identity.clone(), df: three }, None).unwrap();
+    let distribution = VectorDistribution::MultivariateNormal { mean: ones, precision: omega };
+    g.stochastic_vector(&names("b"), distribution, Some(&[0.5, 2.0])).unwrap();
     let source = "var omega[2, 2]; model { p ~ ddirch(ones[]) x[] ~ dmulti(p[], 5) omega[,] ~ dwish(R[,], 3) b[1:2] ~ dmnorm(ones, omega) }";
     let data = "ones <- c(1, 1)\nR <- structure(c(1, 0, 0, 1), .Dim = c(2, 2))\nx <- c(2, 3)\nb <- c(0.5, 2)";
     assert_same(source, data, &Options::default(), g);
@@ -356,10 +377,10 @@ fn truncation_and_censoring() {
     let build = |renormalised: bool| {
         let mut g = GraphBuilder::new();
         let (zero, one) = (g.constant(0.0), g.constant(1.0));
-        let mu = g.stochastic("mu", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+        let mu = g.stochastic("mu", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
         let bounds = Bounds { lower: Some(zero), upper: None, renormalised };
-        let x = g.stochastic("x", Law::Normal { mean: mu, precision: one }, Some(bounds), None).unwrap();
-        g.stochastic("y", Law::Poisson { rate: x }, None, Some(2.0)).unwrap();
+        let x = g.stochastic("x", Distribution::Normal { mean: mu, precision: one }, Some(bounds), None).unwrap();
+        g.stochastic("y", Distribution::Poisson { rate: x }, None, Some(2.0)).unwrap();
         g
     };
     let source = |kind: &str| format!("model {{ mu ~ dnorm(0, 1) x ~ dnorm(mu, 1) {kind}(0, ) y ~ dpois(x) }}");
@@ -373,9 +394,10 @@ fn truncation_and_censoring() {
 fn normal_mean(y: [f64; 2], name: &str) -> GraphBuilder {
     let mut g = GraphBuilder::new();
     let (zero, one) = (g.constant(0.0), g.constant(1.0));
-    let mu = g.stochastic("mu", Law::Normal { mean: zero, precision: one }, None, None).unwrap();
+    let mu = g.stochastic("mu", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
     for (i, y) in y.into_iter().enumerate() {
-        g.stochastic(&format!("{name}[{}]", i + 1), Law::Normal { mean: mu, precision: one }, None, Some(y)).unwrap();
+        g.stochastic(&format!("{name}[{}]", i + 1), Distribution::Normal { mean: mu, precision: one }, None, Some(y))
+            .unwrap();
     }
     g
 }
@@ -418,10 +440,10 @@ fn openbugs_transforms_data_in_the_model() {
 fn a_missing_observation_is_a_latent() {
     let mut g = normal_mean([1.0, 2.0], "y");
     let one = g.constant(1.0);
-    let mu = g.stochastic("other", Law::Normal { mean: one, precision: one }, None, None).unwrap();
+    let mu = g.stochastic("other", Distribution::Normal { mean: one, precision: one }, None, None).unwrap();
     let two = g.constant(2.0);
     let scaled = g.call(Function::Multiply, &[mu, two]);
-    g.stochastic("w", Law::Normal { mean: scaled, precision: one }, None, Some(0.0)).unwrap();
+    g.stochastic("w", Distribution::Normal { mean: scaled, precision: one }, None, Some(0.0)).unwrap();
     let source =
         "model { for (i in 1:2) { y[i] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) other ~ dnorm(1, 1) w ~ dnorm(2 * other, 1) }";
     assert_same(source, "y <- c(1, 2)\nother <- NA\nw <- 0", &Options::default(), g);
@@ -429,7 +451,7 @@ fn a_missing_observation_is_a_latent() {
 
 #[test]
 fn loops_as_in_jags() {
-    // 1:0 is empty, (1:N)-1 begins with 0, and a number that is only calculated may end a loop.
+    // 1:0 is empty, (1:N)-1 begins with 0, and a calculated constant may end a loop.
     let source = "model { N <- M - 1 for (i in 1:0) { z[i] ~ dnorm(0, 1) } for (i in (1:N)-1) { y[i + 1] ~ dnorm(mu, 1) } mu ~ dnorm(0, 1) }";
     assert_same(source, "M <- 3\ny <- c(1, 2)", &Options::default(), normal_mean([1.0, 2.0], "y"));
     let openbugs = Options { dialect: Dialect::OpenBugs, ..Options::default() };
@@ -445,8 +467,8 @@ fn a_counter_hides_a_variable() {
 }
 
 #[test]
-fn the_order_of_relations_is_free_and_chains_may_be_long() {
-    // Nothing is defined before it is used, and the last step is the first link.
+fn relations_may_be_in_any_order_and_chains_may_be_long() {
+    // Everything is used before it is defined, and the chain begins with the last relation.
     let source = "model { y ~ dnorm(x[1], 1) for (t in 1:(N - 1)) { x[t] ~ dnorm(x[t + 1], 1) } x[N] ~ dnorm(0, 1) }";
     let compiled = compiled(source, "y <- 1\nN <- 100000", &Options::default());
     assert_eq!(compiled.latent, 100_000);

@@ -1,10 +1,10 @@
-//! Every message that a person may see, whole: the words, the place, the remedy.
+//! Every message in full: text, place and hint.
 
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Data, Dialect, Options, compile, render};
 
-/// What is said of a model with data in the form of an R dump.
-fn said(source: &str, data: &str, options: &Options) -> String {
+/// The messages about a model with data as an R dump.
+fn messages(source: &str, data: &str, options: &Options) -> String {
     let data = read(data, Format::RDump).unwrap_or_else(|e| panic!("{e}"));
     match compile(source, "model.bug", &data, options) {
         Ok(compiled) => format!("compiled\n{}", render(&compiled.warnings, "model.bug", source, false)),
@@ -12,18 +12,18 @@ fn said(source: &str, data: &str, options: &Options) -> String {
     }
 }
 
-/// A test of its own for each message, so that one that changes does not hide another.
+/// A separate test for each message, so that a changed message does not hide another.
 macro_rules! messages {
     ($($name:ident: $source:expr, $data:expr;)*) => {$(
         #[test]
         fn $name() {
-            let message = said($source, $data, &Options::default());
+            let message = messages($source, $data, &Options::default());
             insta::assert_snapshot!(message);
         }
     )*};
 }
 
-// What is not in the language.
+// Syntax errors.
 messages! {
     a_parenthesis_is_missing: "model {\n  theta ~ dbeta(1, 1\n  y ~ dbin(theta, 10)\n}\n", "y <- 7";
     a_comma_is_missing: "model {\n  y ~ dbin(theta 10)\n  theta ~ dbeta(1, 1)\n}\n", "y <- 7";
@@ -52,7 +52,7 @@ messages! {
     censoring_of_openbugs: "model { x ~ dnorm(0, 1) C(0, ) }", "";
 }
 
-// What is not known.
+// Unknown names.
 messages! {
     a_distribution_in_other_words: "model {\n  x ~ dnormal(0, 1)\n  y ~ bernoulli(0.5)\n  z ~ rgamma(1, 1)\n}\n", "";
     a_distribution_with_a_slip: "model { x ~ dnrom(0, 1) y ~ dpios(3) }", "";
@@ -74,7 +74,7 @@ messages! {
     length_of_an_expression: "model { x <- length(1 + y) y ~ dnorm(0, 1) }", "";
 }
 
-// What does not fit the data.
+// Errors with the data.
 messages! {
     an_index_out_of_range: "model {\n  for (i in 1:3) {\n    y[i] ~ dnorm(x[i], 1)\n  }\n}\n", "x <- c(1, 2)\ny <- c(1, 2, 3)";
     an_index_of_zero: "model {\n  for (i in 1:3) {\n    y[i] ~ dnorm(mu[i - 1], 1)\n    mu[i] ~ dnorm(0, 1)\n  }\n}\n", "y <- c(1, 2, 3)";
@@ -109,10 +109,10 @@ messages! {
     a_vector_of_a_matrix: "model { x[1:6] <- m[,] y ~ dnorm(x[1], 1) }", "m <- structure(1:6, .Dim = c(3, 2))\ny <- 1";
     a_declared_matrix_that_is_turned: "var x[2, 3];\nmodel { x <- m y ~ dnorm(x[1, 1], 1) }", "m <- structure(1:6, .Dim = c(3, 2))\ny <- 1";
     a_number_for_a_vector: "model { x[1:2] <- 3 y ~ dnorm(x[1], 1) }", "y <- 1";
-    a_vector_with_the_law_of_a_matrix: "model { x[1:4] ~ dwish(R[,], 3) }", "R <- structure(c(2, 0.5, 0.5, 1), .Dim = c(2, 2))";
-    a_matrix_with_the_law_of_a_vector: "model { x[1:2, 1:2] ~ ddirch(a[]) }", "a <- c(1, 1, 1, 1)";
+    a_vector_with_a_matrix_distribution: "model { x[1:4] ~ dwish(R[,], 3) }", "R <- structure(c(2, 0.5, 0.5, 1), .Dim = c(2, 2))";
+    a_matrix_with_a_vector_distribution: "model { x[1:2, 1:2] ~ ddirch(a[]) }", "a <- c(1, 1, 1, 1)";
     vectors_of_different_size: "model { x[1:3] <- a[] + b[] }", "a <- c(1, 2, 3)\nb <- c(1, 2)";
-    a_vector_with_the_law_of_a_number: "model { x[1:3] ~ dnorm(0, 1) }", "";
+    a_vector_with_a_scalar_distribution: "model { x[1:3] ~ dnorm(0, 1) }", "";
     a_vector_as_a_parameter: "model { x ~ dnorm(a[], 1) }", "a <- c(1, 2)";
     a_vector_of_the_wrong_length: "model { x[1:3] ~ ddirch(a[]) }", "a <- c(1, 2)";
     a_matrix_of_the_wrong_order: "model { x[1:2] ~ dmnorm(a[], R[,]) }", "a <- c(1, 2)\nR <- structure(1:9, .Dim = c(3, 3))";
@@ -132,7 +132,7 @@ messages! {
     an_error_in_a_data_block: "data { for (i in 1:2) { z[i] <- y[i + 1] } }\nmodel { x ~ dnorm(z[1], 1) }", "y <- c(1, 2)";
 }
 
-// What is worth knowing.
+// Warnings and notes.
 messages! {
     unused_data: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) }", "y <- 1\nx <- 2";
     data_by_another_name: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) }", "Y <- 1";
@@ -141,7 +141,7 @@ messages! {
 
 fn with_init(source: &str, data: &str, init: &str) -> String {
     let init = read(init, Format::RDump).unwrap_or_else(|e| panic!("{e}"));
-    said(source, data, &Options { init: Some(init), ..Options::default() })
+    messages(source, data, &Options { init: Some(init), ..Options::default() })
 }
 
 #[test]
@@ -160,14 +160,14 @@ fn too_many_starting_values() {
 #[test]
 fn a_random_transformation_of_data() {
     let options = Options { dialect: Dialect::OpenBugs, ..Options::default() };
-    let message = said("model { z <- mu + y\n z ~ dnorm(mu, 1)\n mu ~ dnorm(0, 1) }", "y <- 1", &options);
+    let message = messages("model { z <- mu + y\n z ~ dnorm(mu, 1)\n mu ~ dnorm(0, 1) }", "y <- 1", &options);
     insta::assert_snapshot!(message);
 }
 
 #[test]
 fn a_distribution_that_the_dialects_disagree_on() {
     let options = Options { dialect: Dialect::OpenBugs, ..Options::default() };
-    let message = said("model { x ~ dhyper(3, 4, 5, 1) }", "x <- 1", &options);
+    let message = messages("model { x ~ dhyper(3, 4, 5, 1) }", "x <- 1", &options);
     insta::assert_snapshot!(message);
 }
 

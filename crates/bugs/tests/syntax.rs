@@ -1,4 +1,4 @@
-//! The grammar's traps: precedence, names that are also functions, and going on after an error.
+//! Precedence, names that are also functions, and recovery after errors.
 
 use hyperprior_bugs::syntax::ast::{Expression, ExpressionKind, Operator, Relation};
 use hyperprior_bugs::{Dialect, Severity, parse};
@@ -90,7 +90,7 @@ fn openbugs_ends_a_range_after_the_sum() {
 }
 
 #[test]
-fn the_range_that_surprises_is_warned_of_in_jags_alone() {
+fn a_surprising_range_is_a_warning_in_jags_only() {
     let warnings = |source: &str, dialect| parse(source, dialect).diagnostics.len();
     let surprising = "model { for (i in 1:N-1) { x[i] <- 1 } }";
     assert_eq!(warnings(surprising, Dialect::Jags), 1);
@@ -124,18 +124,18 @@ fn several_errors_are_found_in_one_run() {
     let source = "model {\n a ~ dnorm(0, 1\n b <- 2 +\n c ~ dgamma(1, 1)\n d <- )\n for (i in 1:3) {\n e[i] <- *\n f[i] <- 1\n }\n}";
     let parsed = parse(source, Dialect::Jags);
     assert_eq!(parsed.diagnostics.len(), 4, "{:?}", parsed.diagnostics);
-    // Before line 4, `b <- 2 + c` is what was written; the error is the `~` behind it.
+    // Line 3 continues on line 4 as `b <- 2 + c`; the error is the `~` after it.
     assert_eq!(parsed.program.model.len(), 1);
 }
 
 #[test]
-fn a_long_sum_is_no_deep_tree() {
+fn a_long_sum_does_not_overflow_the_stack() {
     let source = format!("model {{ x <- {} }}", vec!["a"; 100_000].join(" + "));
     assert!(parse(&source, Dialect::Jags).diagnostics.is_empty());
 }
 
 #[test]
-fn nesting_without_end_is_refused() {
+fn excessive_nesting_is_an_error() {
     for open in ["(", "-", "!", "f(", "x[", "2^"] {
         let source = format!("model {{ x <- {} 1 }}", open.repeat(100_000));
         assert!(!parse(&source, Dialect::Jags).diagnostics.is_empty());

@@ -1,31 +1,31 @@
-//! What the command says when it cannot go on, and the exit code that goes with it.
+//! The errors of the command, with their messages and exit codes.
 
 use hyperprior::posterior::DrawsError;
 use hyperprior_bugs::data::DataError;
-use hyperprior_bugs::fit::FitError;
+use hyperprior_graph::fit::FitError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// The command line made no sense.
+/// Usage error.
 pub const USAGE: u8 = 64;
 /// The model or its data are bad.
 const BAD_DATA: u8 = 65;
-/// There is no such file.
+/// An input file is missing.
 const NO_INPUT: u8 = 66;
-/// Something that should not happen.
+/// Internal error.
 const INTERNAL: u8 = 70;
 /// A file could not be written.
 pub const CANNOT_WRITE: u8 = 73;
-/// Finished, but not to be trusted.
+/// The fit finished, but its verdict is not `trust`.
 const UNTRUSTED: u8 = 3;
-/// Stopped before the end, with what was done so far printed.
+/// Stopped early, with partial results printed.
 pub const STOPPED: u8 = 75;
 
-/// Why the command stops.
+/// Why a command failed.
 #[derive(Debug, Error)]
 pub enum CliError {
-    /// An option that has no meaning here.
+    /// A bad option.
     #[error("{0}")]
     Usage(String),
     /// A file could not be read.
@@ -44,56 +44,52 @@ pub enum CliError {
         /// What is wrong with it.
         error: DataError,
     },
-    /// A model file is no model; what is wrong is drawn over its source.
+    /// A model file cannot be compiled; the diagnostics are rendered over its source.
     #[error("the model cannot be compiled\n\n{0}")]
     Program(String),
     /// Everything in a model is observed.
     #[error("{0}")]
     Unneeded(FitError),
-    /// No start is possible.
-    #[error("{0}; --init FILE gives starting values, such as {{\"mu\": 0.5}}")]
+    /// No starting point has a finite density.
+    #[error("{0}; give starting values with --init FILE, such as {{\"mu\": 0.5}}")]
     NoStart(hyperprior::Error),
-    /// The engine refused.
+    /// An error of inference.
     #[error("{0}")]
     Engine(#[from] hyperprior::Error),
-    /// A corpus is bad, or settings that go with it.
+    /// A bad corpus, or bad settings for it.
     #[error("{}", crate::topics::in_options(&.0.to_string()))]
     Corpus(#[from] hyperprior_def::Error),
     /// A picture could not be written.
     #[error("{0}")]
-    Figure(#[from] crate::figure::FigureError),
+    Figure(#[from] crate::render::figure::FigureError),
     /// A file of a run could not be written.
     #[error("{0}")]
-    Write(#[from] crate::output::pending::WriteError),
-    /// Draws do not fit together, or a selection of them selects nothing.
+    Write(#[from] crate::run_dir::pending::WriteError),
+    /// Inconsistent draws, or an empty selection.
     #[error("{0}")]
     Draws(#[from] DrawsError),
-    /// Standard output is gone or full.
+    /// Standard output is closed or full.
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
-    /// Stopped by the person or the system.
-    #[error(
-        "stopped early: the rows that were printed are complete, the rest was not run. Run the command again to start over"
-    )]
+    /// Stopped by a signal.
+    #[error("stopped early: the printed rows are complete, the others were not run. Run the command again to start over")]
     Stopped,
-    /// A fit was stopped by the person or the system; its results are there.
-    #[error(
-        "stopped early, at step {step} of {steps}: what was printed is of the approximation as it stood then{remedy}"
-    )]
+    /// A fit was stopped by a signal; its results were printed.
+    #[error("stopped early, at step {step} of {steps}: the printed results are for the approximation at that step{remedy}")]
     StoppedFit {
-        /// The step that was reached.
+        /// The last step.
         step: u64,
-        /// Of how many.
+        /// The number of steps planned.
         steps: u64,
-        /// How to go on, where that is possible.
+        /// How to continue, if possible.
         remedy: String,
     },
-    /// The fit is not to be trusted, and that was to be a failure.
-    #[error("the fit is not to be trusted; the verdict says why")]
+    /// The verdict is not `trust`, with `--strict`.
+    #[error("the fit cannot be trusted; see its verdict")]
     Untrusted,
-    /// The state of a fit cannot be gone on from.
+    /// A checkpoint of a fit cannot be used.
     #[error(
-        "`{}/checkpoint` cannot be gone on from: {reason}; `hyperprior rerun {} --out {}` starts over", folder.display(),
+        "cannot resume from `{}/checkpoint`: {reason}; start over with `hyperprior rerun {} --out {}`", folder.display(),
         folder.display(), folder.display()
     )]
     Checkpoint {
@@ -102,103 +98,99 @@ pub enum CliError {
         /// Why.
         reason: String,
     },
-    /// A training was stopped by the person or the system; its results are there.
-    #[error(
-        "stopped early, after epoch {epoch} of {epochs}: what was printed is of the topics as they stood then{remedy}"
-    )]
+    /// Training was stopped by a signal; its results were printed.
+    #[error("stopped early, after epoch {epoch} of {epochs}: the printed topics are those of that epoch{remedy}")]
     StoppedTraining {
-        /// The epochs that were done.
+        /// The epochs done.
         epoch: u32,
-        /// Of how many.
+        /// The number of epochs planned.
         epochs: u32,
-        /// How to go on, where that is possible.
+        /// How to continue, if possible.
         remedy: String,
     },
-    /// The documents set aside were not all measured before the person or the system stopped that; the training is done.
+    /// Evaluation of the held-out documents was stopped by a signal; training is complete.
     #[error(
-        "stopped early, after {measured} of {documents} documents set aside: the topics are as they should be, and the perplexity \
-         is of those documents{remedy}"
+        "stopped early, after {measured} of {documents} held-out documents: training is complete, and the perplexity is for \
+         those documents{remedy}"
     )]
     StoppedMeasuring {
-        /// The documents that were measured.
+        /// The documents evaluated.
         measured: usize,
-        /// Of how many.
+        /// The number of held-out documents.
         documents: usize,
-        /// How to go on, where that is possible.
+        /// How to continue, if possible.
         remedy: String,
     },
-    /// New documents were not all done before the person or the system stopped that.
+    /// Inference for new documents was stopped by a signal.
     #[error(
-        "stopped early, after {done} of {documents} documents: what was printed is of those. Run the command again to start over"
+        "stopped early, after {done} of {documents} documents: the printed results are for those. Run the command again to start \
+         over"
     )]
     StoppedInference {
-        /// The documents that were done.
+        /// The documents done.
         done: usize,
-        /// Of how many.
+        /// The number of documents.
         documents: usize,
     },
-    /// Not all cells of the paper's tables were measured before the person or the system stopped that.
-    #[error(
-        "stopped early, with {done} of {cells} cells done: what was printed is of those. The same command goes on where it was \
-         stopped"
-    )]
+    /// The paper's tables were stopped by a signal.
+    #[error("stopped early, with {done} of {cells} cells done. Run the same command again to continue")]
     StoppedTables {
-        /// The cells that were done.
+        /// The cells done.
         done: usize,
-        /// Of how many.
+        /// The number of cells.
         cells: usize,
     },
-    /// A calibration was stopped by the person or the system; what its first rounds say is there.
+    /// Calibration was stopped by a signal; the results of the finished rounds were printed.
     #[error(
-        "stopped early, after {done} of {rounds} rounds: what was printed is of those. Run the command again to start over"
+        "stopped early, after {done} of {rounds} rounds: the printed results are for those. Run the command again to start over"
     )]
     StoppedCalibration {
-        /// The rounds that were done.
+        /// The rounds done.
         done: usize,
-        /// Of how many.
+        /// The number of rounds planned.
         rounds: usize,
     },
     /// Data cannot be simulated from a model.
-    #[error("--calibrate: {0}")]
+    #[error("--sbc: {0}")]
     Simulate(hyperprior_bugs::simulate::SimulateError),
     /// No round of a calibration could be fitted.
-    #[error("--calibrate: no round could be fitted{0}")]
+    #[error("--sbc: no simulated data set could be fitted{0}")]
     NoRound(String),
-    /// A file of an earlier run cannot be understood.
-    #[error("`{}` cannot be used: {reason}; remove it, and what it was about is measured again", path.display())]
+    /// A file of an earlier run is damaged.
+    #[error("`{}` cannot be used: {reason}; remove it to compute its results again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
         /// Why.
         reason: String,
     },
-    /// A folder is not that of a run of topics.
-    #[error("`{}` is no run of topics: {reason}", path.display())]
+    /// A folder is not a run of `topics`.
+    #[error("`{}` is not a run of `hyperprior topics`: {reason}", path.display())]
     NotARun {
-        /// What was named.
+        /// The folder.
         path: PathBuf,
         /// Why not, and what to do.
         reason: &'static str,
     },
-    /// A folder is not that of a fit.
-    #[error("`{}` is no run of fit: {reason}", path.display())]
+    /// A folder is not a run of `fit`.
+    #[error("`{}` is not a run of `hyperprior fit`: {reason}", path.display())]
     NotAFit {
-        /// What was named.
+        /// The folder.
         path: PathBuf,
         /// Why not, and what to do.
         reason: String,
     },
-    /// A file of a run says nothing that a report could tell.
-    #[error("`{}` cannot be told of: {reason}; name a folder that `fit --out` or `topics --out` wrote", path.display())]
+    /// A report cannot be made from a file.
+    #[error("cannot make a report from `{}`: {reason}; name a folder written by `fit --out` or `topics --out`", path.display())]
     NotReported {
         /// The file.
         path: PathBuf,
         /// Why not.
         reason: String,
     },
-    /// A run does not have what new data need of it.
+    /// A run lacks draws that a prediction needs.
     #[error("{0}")]
-    Lacking(String),
+    MissingDraws(String),
     /// The model of a run cannot be read.
     #[error("{}: {error}", path.display())]
     Model {
@@ -208,15 +200,15 @@ pub enum CliError {
         error: hyperprior_def::Error,
     },
     /// Results were printed, but not written.
-    #[error("{error}. What was printed is complete{}", .again.as_ref().map_or_else(String::new, |again| format!("; {again} writes the files once there is room")))]
-    NotKept {
+    #[error("{error}. The printed results are complete{}", .again.as_ref().map_or_else(String::new, |again| format!("; write the files with {again} once there is space")))]
+    NotSaved {
         /// Why.
-        error: crate::output::pending::WriteError,
-        /// The command that tries it again, where there is one.
+        error: crate::run_dir::pending::WriteError,
+        /// The command that writes them again, if there is one.
         again: Option<String>,
     },
-    /// A fault of the program.
-    #[error("internal fault: {0}; please report it")]
+    /// A bug in the program.
+    #[error("internal error: {0}; please report it")]
     Internal(String),
 }
 
@@ -229,13 +221,13 @@ impl CliError {
             Self::Corpus(error) if error.io_kind().is_some() => NO_INPUT,
             Self::Corpus(_) | Self::Model { .. } | Self::Damaged { .. } | Self::Checkpoint { .. } => BAD_DATA,
             Self::Simulate(_) | Self::NoRound(_) => BAD_DATA,
-            // Text that is not UTF-8 is there, but is no text.
+            // The file exists, but is not UTF-8.
             Self::Read { reason, .. } if reason.kind() == io::ErrorKind::InvalidData => BAD_DATA,
             Self::Read { .. } | Self::NotARun { .. } | Self::NotAFit { .. } => NO_INPUT,
-            Self::Lacking(_) | Self::NotReported { .. } => BAD_DATA,
+            Self::MissingDraws(_) | Self::NotReported { .. } => BAD_DATA,
             Self::Engine(hyperprior::Error::Stopped { .. }) => STOPPED,
             Self::Data { .. } | Self::Program(_) | Self::Unneeded(_) | Self::NoStart(_) | Self::Engine(_) => BAD_DATA,
-            Self::Figure(_) | Self::Write(_) | Self::NotKept { .. } | Self::Output(_) => CANNOT_WRITE,
+            Self::Figure(_) | Self::Write(_) | Self::NotSaved { .. } | Self::Output(_) => CANNOT_WRITE,
             Self::Stopped | Self::StoppedFit { .. } | Self::StoppedTables { .. } => STOPPED,
             Self::StoppedCalibration { .. } => STOPPED,
             Self::StoppedTraining { .. } | Self::StoppedMeasuring { .. } | Self::StoppedInference { .. } => STOPPED,
@@ -248,7 +240,7 @@ impl CliError {
 fn remedy(reason: &io::Error) -> &'static str {
     match reason.kind() {
         io::ErrorKind::NotFound => "check the path",
-        io::ErrorKind::PermissionDenied => "check that you may read it",
+        io::ErrorKind::PermissionDenied => "check its permissions",
         io::ErrorKind::InvalidData => "save it as UTF-8",
         io::ErrorKind::IsADirectory => "name a file in it",
         _ => "check the file",
@@ -262,7 +254,7 @@ impl From<FitError> for CliError {
             FitError::Monitor(error) => Self::Draws(error.into()),
             FitError::Draws(error) => Self::Draws(error),
             FitError::Engine(error @ Engine::NotFinite { .. }) => Self::NoStart(error),
-            // What only another choice of options mends.
+            // Only other options can fix these.
             FitError::Engine(
                 error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. }),
             ) => Self::Usage(format!("{error}; choose another --method")),

@@ -1,82 +1,78 @@
 //! The hyperprior command: from a probabilistic model to a posterior that keeps its dependence.
 
-mod calibrate;
 mod check;
 mod command;
-mod compare;
 mod error;
-mod figure;
 mod fit;
-mod html;
 mod memory;
-mod output;
-mod paint;
 mod parts;
 mod predict;
 mod progress;
 mod render;
-mod saving;
-mod study;
-mod table;
-mod tables;
+mod run_dir;
+mod save_interval;
+mod studies;
 mod topics;
 
 use clap::{Parser, Subcommand};
-use hyperprior_bugs::names;
 use std::process::ExitCode;
 
 /// Counts the memory that fits take.
 #[global_allocator]
 static ALLOCATOR: memory::Counting = memory::Counting;
 
-/// Posteriors over discrete and continuous hidden variables that keep the dependence between them.
+/// Approximate Bayesian inference for models with discrete and continuous latent variables.
 #[derive(Debug, Parser)]
 #[command(name = "hyperprior", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Threads to use; all cores where it is not given. The numbers do not depend on it.
+    /// Number of threads; the results do not depend on it [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  hyperprior fit model.bug --data data.json    the posterior of a model in BUGS
-  hyperprior report run                        its report.html anew, from the files of the run
-  hyperprior predict run --data new.json       what the fit in that folder foretells of new data
-  hyperprior check model.bug --data data.json  its latents, and whether its derivatives are right
-  hyperprior check model.bug --data data.json --calibrate 200   whether its intervals hold what they promise
-  hyperprior topics bible                      topics of the King James Bible, or of a text of yours
-  hyperprior topics infer run letters.txt      those topics in documents that came later
-  hyperprior demo                              a tour of two minutes, with pictures
-  hyperprior reproduce correlated-poisson      the paper's simulated study, every row exact
-  hyperprior reproduce ising --json            coupled spins, as JSON on standard output
-  hyperprior reproduce tables --corpus bible   the paper's tables of text, on yours
-  hyperprior compare ising-grid-4x4            every method on one posterior
+  hyperprior demo                                        take a tour of two minutes
+  hyperprior fit model.bug --data data.json              draw from the posterior of a BUGS model
+  hyperprior fit model.bug --data data.json --out run    ... and save the draws and a report
+  hyperprior predict run --data new.json                 predict new data with that fit
+  hyperprior check model.bug --data data.json            list the latents and check the derivatives
+  hyperprior check model.bug --data data.json --sbc 200  check the intervals by simulation-based calibration
+  hyperprior topics bible --out topics                   find the topics of the King James Bible
+  hyperprior topics infer topics letters.txt             find those topics in new documents
+  hyperprior reproduce correlated-poisson                run the paper's simulation study
+  hyperprior reproduce tables --corpus bible             build the paper's perplexity tables for a corpus
+  hyperprior compare ising-grid-4x4                      compare all methods on one posterior
 
-Exit codes: 0 done, 3 not to be trusted (with --strict), 64 usage, 65 bad model or data, 66 no such file, 70 internal, 73 cannot write, 75 stopped early.";
+Exit codes:
+  0   success                        70  internal error
+  3   verdict not `trust` (--strict) 73  cannot write output
+  64  usage error                    75  stopped early
+  65  bad model or data
+  66  missing input file";
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Fit a model in BUGS to its data
+    /// Fit a BUGS model to data
     Fit(command::fit::Fit),
-    /// Foretell new data with the draws of a fit
+    /// Predict new data with the draws of a fit
     Predict(command::predict::Predict),
-    /// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums
+    /// Check a BUGS model: its latents, derivatives and marginalisation, or the calibration of its fits
     Check(command::check::Check),
-    /// Find the topics of a collection of text
+    /// Find the topics of a text corpus
     Topics(Box<command::topics::Topics>),
     Resume(command::resume::Resume),
     Rerun(command::rerun::Rerun),
     Report(command::report::Report),
-    /// Take a tour: a posterior of discrete variables, a model in BUGS, the topics of a text
+    /// Take a tour: discrete posteriors, a BUGS model and the topics of a text
     Demo(command::demo::Demo),
-    /// Run a study of the paper: against exact answers, or its tables of text
+    /// Run the paper's simulation studies, or build its perplexity tables for a corpus
     Reproduce(Box<command::reproduce::Reproduce>),
-    /// Fit every method that applies to a target, and hold them beside each other
+    /// Fit every applicable method to one target and compare them
     Compare(command::compare::Compare),
-    /// Print what a shell needs to complete the command's words
+    /// Print a shell completion script
     Completions(command::shell::Completions),
     /// Print the manual page
     Man(command::shell::Man),
@@ -86,7 +82,7 @@ fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are not mistakes.
+            // Help and version are not errors.
             let code = if error.use_stderr() { error::USAGE } else { 0 };
             return match error.print() {
                 Ok(()) => ExitCode::from(code),
@@ -96,7 +92,7 @@ fn main() -> ExitCode {
     };
     match run(cli) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever read the output had enough of it.
+        // The reader closed the pipe, as `head` does: not an error.
         Err(error::CliError::Output(reason)) if reason.kind() == std::io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("hyperprior: {error}");

@@ -1,13 +1,13 @@
-//! How much memory a piece of work took at its peak: the system's allocator with two counters in front.
+//! Peak memory of a computation: the system's allocator with two counters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Bytes in use, and the most there were since the last meter began.
+/// Bytes in use, and their maximum since the last meter started.
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Counts the bytes of this process from where it was started. One at a time: a second one resets the first one's peak.
+/// Counts the bytes that this process allocates. Use one at a time: a second one resets the peak of the first.
 #[derive(Debug)]
 pub struct Meter {
     before: usize,
@@ -21,7 +21,7 @@ impl Meter {
         Self { before }
     }
 
-    /// The most bytes in use since the start, beyond what was in use then.
+    /// The largest number of bytes in use since the start, minus those in use at the start.
     pub fn peak_bytes(&self) -> usize {
         PEAK.load(Relaxed).saturating_sub(self.before)
     }
@@ -33,7 +33,7 @@ pub struct Counting;
 
 fn grow(bytes: usize) {
     let now = IN_USE.fetch_add(bytes, Relaxed) + bytes;
-    // The maximum is rarely new, and a load costs less than an exchange.
+    // A new maximum is rare, and a load is cheaper than an exchange.
     if now > PEAK.load(Relaxed) {
         PEAK.fetch_max(now, Relaxed);
     }
@@ -43,12 +43,12 @@ fn shrink(bytes: usize) {
     IN_USE.fetch_sub(bytes, Relaxed);
 }
 
-#[allow(unsafe_code, reason = "a global allocator cannot be written without; every call is handed on as it came")]
-// SAFETY: every method hands its arguments to `System`, which meets the contract; the counters do not allocate.
+#[allow(unsafe_code, reason = "a global allocator needs it; every call is passed on unchanged")]
+// SAFETY: every method passes its arguments to `System`, which meets the contract; the counters do not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
+        // SAFETY: the caller guarantees for `layout` what `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -61,7 +61,7 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         grow(new_size);
         shrink(layout.size());
-        // SAFETY: `pointer` came from `System` by way of `alloc` above; the rest is the caller's promise.
+        // SAFETY: `pointer` came from `System` through `alloc` above; the caller guarantees the rest.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 
@@ -72,7 +72,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes as a person reads them.
+/// Bytes in readable units.
 pub fn describe(bytes: usize) -> String {
     match bytes as f64 {
         b if b < 1024.0 => format!("{b} B"),
@@ -85,10 +85,10 @@ pub fn describe(bytes: usize) -> String {
 mod tests {
     use super::{Meter, describe};
 
-    /// Catches a peak that forgets what was freed before it was read, and one that counts what was there before. The margin is
-    /// for other tests of this binary, which may allocate meanwhile.
+    /// Catches a peak that forgets freed memory, and one that counts memory in use before the start. The margin is for other tests
+    /// of this binary that allocate at the same time.
     #[test]
-    fn the_peak_outlives_what_made_it() {
+    fn the_peak_includes_freed_memory() {
         const LEN: usize = 64 << 20;
         let held = std::hint::black_box(vec![1_u8; LEN]);
         let meter = Meter::start();

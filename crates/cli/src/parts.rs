@@ -1,12 +1,13 @@
-//! The parts of a method by name: the triple (likelihood, prior, recursive approximation) that it stands for.
+//! The parts of a method by name: likelihood, prior and recursive approximation.
 
 use hyperprior::likelihood::{Factor, Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Family};
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, Mixture, PlanarFlow, Points, Prior, SinhArcsinh, Switched,
+    Atoms, Bend, Copula, CouplingFlow, Covariance, Delta, FactorialMixture, Gaussian, Mixture, PlanarFlow, Prior,
+    SinhArcsinh,
 };
 use hyperprior::recursive::{
-    GaussianFit, InverseFlow, Mirror, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+    GaussianFit, HierarchicalRecursive, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
 };
 use hyperprior::{Error, Model, Result, Variational};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ pub enum LikelihoodChoice {
     /// Each latent's usual factor.
     #[default]
     Usual,
-    /// A Conway–Maxwell–Poisson on 0 to the given count for every latent: narrower than a Poisson where that is needed.
+    /// A Conway–Maxwell–Poisson on 0 to the given count for every latent, which can be narrower than a Poisson.
     ConwayMaxwell(u64),
 }
 
@@ -30,21 +31,21 @@ pub enum PriorChoice {
     Independent,
     /// A Gaussian with a full covariance.
     Gaussian,
-    /// A mixture of that many Gaussians with full covariances.
+    /// A mixture of this many Gaussians with full covariances.
     Mixture(usize),
-    /// A mixture of that many points.
-    Points(usize),
-    /// A copula of that rank with sinh-arcsinh marginals.
+    /// A mixture of this many atoms.
+    Atoms(usize),
+    /// A copula of this rank with sinh-arcsinh marginals.
     Copula(usize),
-    /// A planar flow of that length.
+    /// A planar flow of this length.
     Planar(usize),
-    /// A flow of that many coupling layers.
+    /// A flow of this many coupling layers.
     Coupling(usize, Bend),
-    /// That many switches over a point.
-    Switched(usize),
+    /// A factorial mixture with this many switches.
+    FactorialMixture(usize),
 }
 
-/// The hidden numbers of each network of a coupling flow.
+/// Hidden units of each network in a coupling flow.
 const COUPLING_HIDDEN: usize = 16;
 
 /// Which recursive approximation.
@@ -54,16 +55,16 @@ pub enum RecursiveChoice {
     Prior,
     /// A factorised Gaussian.
     Factorised,
-    /// An inverse planar flow of that length.
+    /// An inverse planar flow of this length.
     InverseFlow(usize),
     /// Mode and curvature per component.
     MixtureLaplace,
     /// Matched moments per component.
     MixtureEp,
-    /// The exact probabilities of a mixture's points.
+    /// The exact probabilities of a mixture's atoms.
     Responsibilities,
-    /// A guess at each level of the prior.
-    Mirror,
+    /// A hierarchical r: one approximation per level of the prior.
+    HierarchicalRecursive,
 }
 
 /// A variational method.
@@ -96,7 +97,7 @@ impl Parts {
             RecursiveChoice::MixtureLaplace => Box::new(gaussian(GaussianFit::Laplace)?),
             RecursiveChoice::MixtureEp => Box::new(gaussian(GaussianFit::ExpectationPropagation)?),
             RecursiveChoice::Responsibilities => Box::new(Responsibilities),
-            RecursiveChoice::Mirror => Box::new(Mirror::new(&likelihood, &*prior)),
+            RecursiveChoice::HierarchicalRecursive => Box::new(HierarchicalRecursive::new(&likelihood, &*prior)),
         };
         Variational::from_parts(Arc::new(likelihood), prior, recursive)
     }
@@ -124,11 +125,11 @@ impl PriorChoice {
             Self::Independent => Box::new(Gaussian::new(n, Covariance::Diagonal)?),
             Self::Gaussian => Box::new(Gaussian::new(n, Covariance::Full)?),
             Self::Mixture(components) => Box::new(Mixture::new(n, components, Covariance::Full)?),
-            Self::Points(components) => Box::new(Points::new(n, components)?),
+            Self::Atoms(components) => Box::new(Atoms::new(n, components)?),
             Self::Copula(rank) => Box::new(Copula::of(SinhArcsinh, n, rank.min(n))?),
             Self::Planar(layers) => Box::new(PlanarFlow::new(n, layers)?),
             Self::Coupling(layers, bend) => Box::new(CouplingFlow::new(n, layers, COUPLING_HIDDEN, bend)?),
-            Self::Switched(switches) => Box::new(Switched::new(Delta { lambda_len: n }, switches)?),
+            Self::FactorialMixture(switches) => Box::new(FactorialMixture::new(Delta { lambda_len: n }, switches)?),
         })
     }
 }

@@ -1,4 +1,4 @@
-//! A progress bar over the steps of a fit, and the flag that Ctrl-C raises.
+//! A progress bar for the steps of a fit, and the flag that Ctrl-C raises.
 
 use crate::error::STOPPED;
 use hyperprior::fit::{Observer, Phase, Progress};
@@ -7,28 +7,28 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Raised by Ctrl-C or SIGTERM; fits stop after their step. A second signal ends the process at once.
+/// Raised by Ctrl-C or SIGTERM; fits stop after the current step. A second signal ends the process immediately.
 #[derive(Clone, Debug, Default)]
 pub struct StopFlag(Arc<Signals>);
 
 #[derive(Debug, Default)]
 struct Signals {
     is_raised: AtomicBool,
-    /// Whether there is something that a fit would keep when it is stopped.
-    is_kept: AtomicBool,
+    /// Whether there are partial results to report.
+    has_results: AtomicBool,
 }
 
 impl StopFlag {
-    /// A flag that the process's signals raise.
+    /// The process's flag, raised by signals.
     pub fn on_signals() -> Self {
-        let flag = Self::on_signals_once_kept();
-        flag.keep();
+        let flag = Self::on_signals_after_results();
+        flag.mark_results();
         flag
     }
 
-    /// The same, but a signal that comes before [`keep`](Self::keep) ends the process at once: there is nothing to lose. Signals are
-    /// the process's, and so is their flag: all that asks for one has the same.
-    pub fn on_signals_once_kept() -> Self {
+    /// The same, but a signal before [`mark_results`](Self::mark_results) ends the process immediately, since there is nothing to
+    /// lose. All callers share one flag, since signals belong to the process.
+    pub fn on_signals_after_results() -> Self {
         static OF_PROCESS: OnceLock<StopFlag> = OnceLock::new();
         OF_PROCESS.get_or_init(Self::listening).clone()
     }
@@ -36,20 +36,20 @@ impl StopFlag {
     fn listening() -> Self {
         let flag = Self::default();
         let signals = flag.0.clone();
-        // Where it cannot be set the process keeps its default: it ends at once.
+        // If the handler cannot be set, a signal ends the process immediately.
         let _ = ctrlc::set_handler(move || {
-            let is_kept = signals.is_kept.load(Ordering::SeqCst);
-            if signals.is_raised.swap(true, Ordering::SeqCst) || !is_kept {
-                eprintln!("hyperprior: stopped at once; what was not written yet is lost");
+            let has_results = signals.has_results.load(Ordering::SeqCst);
+            if signals.is_raised.swap(true, Ordering::SeqCst) || !has_results {
+                eprintln!("hyperprior: stopped immediately; unsaved results are lost");
                 std::process::exit(STOPPED.into());
             }
         });
         flag
     }
 
-    /// From now on there is something to keep.
-    pub fn keep(&self) {
-        self.0.is_kept.store(true, Ordering::SeqCst);
+    /// From now on there are partial results to report.
+    pub fn mark_results(&self) {
+        self.0.has_results.store(true, Ordering::SeqCst);
     }
 
     /// Whether it was raised.
@@ -58,11 +58,11 @@ impl StopFlag {
     }
 }
 
-/// A count on standard error of things that several threads do.
+/// A progress counter on standard error, shared by threads.
 pub struct Counter(ProgressBar);
 
 impl Counter {
-    /// Nothing done yet, of so many.
+    /// Nothing done yet.
     pub fn new(label: &str, of: usize, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(of as u64), target);
@@ -72,18 +72,18 @@ impl Counter {
         Self(bar)
     }
 
-    /// One more is done.
+    /// Counts one more.
     pub fn advance(&self) {
         self.0.inc(1);
     }
 
-    /// Takes it away.
+    /// Removes the counter.
     pub fn finish(&self) {
         self.0.finish_and_clear();
     }
 }
 
-/// A bar on standard error, and nothing where that is no terminal or the person wants quiet.
+/// A progress bar on standard error; hidden with `--quiet` or without a terminal.
 pub struct Bar {
     bar: ProgressBar,
     label: String,
@@ -103,18 +103,18 @@ impl Bar {
         Self { bar, label: label.to_owned(), stop: stop.clone(), smooth: None, steps_taken: 0 }
     }
 
-    /// Shows some words instead of steps.
+    /// Shows a message.
     pub fn say(&self, words: &str) {
         self.bar.set_message(words.to_owned());
         self.bar.tick();
     }
 
-    /// How many steps it has seen, those of the starts among them.
+    /// The number of steps observed, including those of the short runs.
     pub fn steps_taken(&self) -> u64 {
         self.steps_taken
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -133,7 +133,7 @@ impl Observer for Bar {
             };
             self.bar.set_length(progress.steps);
             self.bar.set_position(progress.step);
-            self.bar.set_message(format!("{}{what} · bound {smooth:.3}", self.label));
+            self.bar.set_message(format!("{}{what} · ELBO {smooth:.3}", self.label));
         }
         if self.stop.is_raised() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }

@@ -2,9 +2,9 @@
 
 use hyperprior::fit::Quiet;
 use hyperprior::infer::InferSettings;
-use hyperprior::model::graph::Eliminate;
+use hyperprior_graph::Marginalise;
 use hyperprior_bugs::data::{Format, read};
-use hyperprior_bugs::fit::Task;
+use hyperprior_graph::fit::Task;
 use hyperprior_bugs::{Options, compile};
 use hyperprior_def::{Corpus, Layer, Settings, Training};
 use hyperprior_testkit::memory::{self, Bounded};
@@ -23,7 +23,7 @@ fn fit(name: &str, seed: u64) {
     let file = |name: &str| std::fs::read_to_string(folder.join(name)).expect("an example");
     let data = read(&file("data.json"), Format::Json).expect("data");
     let compiled = compile(&file("model.bug"), name, &data, &Options::default()).expect("a model");
-    let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
+    let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
     let settings = InferSettings { seed, draws: 100, steps: Some(100), ..InferSettings::default() };
     let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
     assert_eq!(posterior.draws.len(), 100);

@@ -1,15 +1,22 @@
-//! What can go wrong, said so that a person can mend it.
+//! Errors, with messages that say what to do about them.
 
 use thiserror::Error;
 
 /// An error of the engine.
+///
+/// ```
+/// use hyperprior::{Error, prior::{Covariance, Gaussian}};
+/// let error = Gaussian::new(0, Covariance::Full).unwrap_err();
+/// assert!(matches!(error, Error::BadPart { .. }));
+/// assert!(error.to_string().starts_with("a Gaussian prior cannot be built"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The model has no hidden variable.
+    /// The model has no latent variables.
     #[error("the model has no latent variables, so there is no posterior to fit; declare at least one")]
     EmptyModel,
-    /// A latent was declared with a shape that holds nothing or a support that holds nothing.
+    /// A latent was declared with an empty shape, an empty support or a name already in use.
     #[error("latent `{name}` cannot be declared: {reason}")]
     BadLatent {
         /// The latent's name.
@@ -17,7 +24,7 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
-    /// A part of the variational model was asked for with a size that has no meaning.
+    /// A part of the variational model was given an invalid size.
     #[error("{part} cannot be built: {reason}")]
     BadPart {
         /// The part: a prior, a likelihood, a recursive approximation.
@@ -35,8 +42,8 @@ pub enum Error {
         /// Why not, and what to use instead.
         reason: String,
     },
-    /// A field of the settings has a value that has no meaning.
-    #[error("setting `{field}` = {value} is not possible: {reason}")]
+    /// A setting has an invalid value.
+    #[error("setting `{field}` = {value} is invalid: {reason}")]
     BadSetting {
         /// The field's name.
         field: &'static str,
@@ -45,11 +52,11 @@ pub enum Error {
         /// What is allowed.
         reason: &'static str,
     },
-    /// Too many draws had a log density that is not a finite number.
+    /// Too many draws had a log density that is not finite.
     #[error(
-        "{dropped} of {drawn} draws at step {step} had no finite log joint density (first: {example}); the model is \
-         impossible or undefined where the approximation puts its mass. Check the data for impossible values, check the \
-         model for 0/0 or log of a negative number, or start elsewhere"
+        "{dropped} of {drawn} draws at step {step} had no finite log joint density (first: {example}): the model gives zero \
+         or undefined density where the approximation puts its mass. Check the data for impossible values and the model for \
+         0/0 or the log of a negative number, or choose other starting values"
     )]
     NotFinite {
         /// The optimisation step.
@@ -58,52 +65,52 @@ pub enum Error {
         dropped: usize,
         /// How many draws there were.
         drawn: usize,
-        /// The first such draw: its latents' values and its log density.
+        /// The first such draw: the values of its latents and its log density.
         example: String,
     },
-    /// The draws were finite, but the gradient that they gave is not.
+    /// The draws were finite, but the gradient is not.
     #[error(
-        "the gradient at step {step} is not finite, although the bound is ({elbo:.3e}); check the model's own gradient and its \
-         locals, or take smaller steps"
+        "the gradient at step {step} is not finite, although the ELBO is ({elbo:.3e}); check the model's gradient and locals, \
+         or use a smaller step size"
     )]
     GradientNotFinite {
         /// The optimisation step.
         step: u64,
-        /// The bound's estimate at that step.
+        /// The estimate of the bound at that step.
         elbo: f64,
     },
-    /// The curvature at a fit is not that of a maximum.
+    /// The fit is not at a maximum of the bound.
     #[error(
-        "the bound is not at a maximum along its {parameters} parameters: minus its curvature is not positive definite, so that \
-         there is no linear response. Take more steps; a mean-field fit may also lie between two modes"
+        "the fit is not at a maximum of the ELBO: minus the Hessian along its {parameters} parameters is not positive definite, \
+         so there is no linear response. Take more steps; a mean-field fit may also lie between two modes"
     )]
     NotAnOptimum {
         /// How many parameters there are.
         parameters: usize,
     },
-    /// A node of a factor graph cannot be part of a model.
+    /// The model cannot be built as stated.
     #[error("{0}")]
-    Graph(#[from] crate::model::graph::GraphError),
+    BadModel(String),
     /// The model itself failed.
     #[error("the model failed: {0}")]
     Model(String),
     /// A model's capability disagrees with its log joint.
-    #[error("the model's {capability} disagrees with its log joint for latent {latent}: {found} against {expected}")]
+    #[error("the model's {capability} disagrees with its log joint for latent {latent}: {found}, expected {expected}")]
     Capability {
         /// Which capability: locals, conditionals or gradient.
         capability: &'static str,
         /// The latent's name and index.
         latent: String,
-        /// What the capability says.
+        /// The value from the capability.
         found: f64,
-        /// What log_joint says.
+        /// The value from the log joint.
         expected: f64,
     },
-    /// Something that only a finite support allows was asked of an infinite one, or of one that is too large.
+    /// The latents have too many values to enumerate, or infinitely many.
     #[error("the latents cannot be enumerated: {0}")]
     NotEnumerable(String),
-    /// The state of a run cannot be kept, or what was kept cannot be gone on from.
-    #[error("the checkpoint is of no use: {reason}")]
+    /// A checkpoint cannot be written, or a run cannot resume from it.
+    #[error("the checkpoint cannot be used: {reason}")]
     Checkpoint {
         /// Why.
         reason: String,
@@ -116,5 +123,5 @@ pub enum Error {
     },
 }
 
-/// The result of an operation of the engine.
+/// The result of an operation of the engine. See [`enum@Error`].
 pub type Result<T> = std::result::Result<T, Error>;

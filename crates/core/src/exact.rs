@@ -1,7 +1,7 @@
-//! Exactness where it can be had: every value of the latents enumerated, and q(z) integrated over λ.
+//! Exact answers for small models: enumerates every value of the latents and integrates q(z) over λ.
 //!
-//! For models whose latents are few and discrete. The integral over λ uses scrambled Sobol noise; the number of nodes is
-//! doubled until the Kullback–Leibler divergence settles.
+//! For models with few, discrete latents. The integral over λ uses scrambled Sobol noise; the number of nodes is doubled until
+//! the Kullback–Leibler divergence converges.
 
 use crate::error::{Error, Result};
 use crate::model::{Latents, Model, Support};
@@ -14,14 +14,14 @@ use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::add_scaled;
 use rayon::prelude::*;
 
-/// Every combination of the latents' values, the last latent fastest.
+/// Every combination of the latents' values, the last latent fastest. See [`marginal`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     values: Vec<Vec<f64>>,
 }
 
 impl Grid {
-    /// How many states a grid may have.
+    /// The largest number of states in a grid.
     pub const STATES_MAX: usize = 1 << 22;
 
     /// All values of finite supports, and counts from 0 to `largest_count`.
@@ -74,8 +74,9 @@ impl Grid {
     }
 }
 
-/// The model's exact posterior over a grid.
+/// The model's exact posterior over a grid. See [`marginal`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Posterior {
     /// The states.
     pub grid: Grid,
@@ -88,7 +89,7 @@ pub struct Posterior {
 /// The exact posterior by enumeration.
 ///
 /// # Errors
-/// What [`Grid::new`] and the model return.
+/// As [`Grid::new`], and errors of the model.
 pub fn posterior(model: &dyn Model, largest_count: u32) -> Result<Posterior> {
     let grid = Grid::new(model.latents(), largest_count)?;
     let mut log_joint = vec![0.0; grid.len()];
@@ -97,8 +98,9 @@ pub fn posterior(model: &dyn Model, largest_count: u32) -> Result<Posterior> {
     Ok(Posterior { grid, log_joint, log_evidence })
 }
 
-/// q(z; θ) over a grid, and how far it is from a posterior.
+/// q(z; θ) over a grid, and how far it is from a posterior. See [`marginal`].
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Marginal {
     /// q(z) of every state.
     pub probability: Vec<f64>,
@@ -106,19 +108,29 @@ pub struct Marginal {
     pub kl: f64,
     /// The exact ELBO of q(z), E_q\[log p(x, z) − log q(z)\].
     pub elbo: f64,
-    /// The probability that lies on the grid; far from 1, the grid is too small and nothing here is exact.
+    /// The probability on the grid; if it is far below 1, the grid is too small and nothing here is exact.
     pub mass: f64,
-    /// How many nodes of noise per component the integral took.
+    /// How many noise nodes per component the integral used.
     pub nodes: usize,
 }
 
 /// The most nodes per component.
 const NODES_MAX: usize = 1 << 18;
 
-/// q(z; θ) by quasi-random integration over λ, the nodes doubled until the divergence moves by less than 5 %.
+/// q(z; θ) by quasi-random integration over λ, doubling the nodes until the divergence changes by less than 5 %.
+///
+/// ```
+/// use hyperprior::{Model, Variational, exact, likelihood::MeanField, targets::Ising};
+/// let model = Ising::ring(3, 0.5)?;
+/// let posterior = exact::posterior(&model, 0)?;
+/// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
+/// let marginal = exact::marginal(&q, &[0.0; 3], &posterior, 1);
+/// assert!((marginal.elbo + marginal.kl - posterior.log_evidence).abs() < 1e-9);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 ///
 /// # Panics
-/// If θ has another length than q asks for, or the posterior is of a model with other latents.
+/// If θ has the wrong length for q, or the posterior belongs to a model with other latents.
 pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32) -> Marginal {
     if let Some(nodes) = finite_nodes(q) {
         return Marginal::new(integrate(q, theta, &posterior.grid, seed, 0..nodes), nodes, posterior);
@@ -140,13 +152,13 @@ pub fn marginal(q: &Variational, theta: &[f64], posterior: &Posterior, seed: u32
     current
 }
 
-/// How many values the noise takes, where those are few: one for a point, 2^M for M switches alone.
+/// The number of values of the noise, if there are few: one for a point, 2^M for M switches alone.
 fn finite_nodes(q: &Variational) -> Option<usize> {
     let (noise_len, switches_len) = (q.prior().noise_len(), q.prior().switches_len());
     (noise_len == 0 && switches_len <= SWITCHES_MAX).then_some(1 << switches_len)
 }
 
-/// Up to how many switches are enumerated.
+/// The largest number of switches to enumerate.
 const SWITCHES_MAX: usize = 12;
 
 fn mean(sum: &[f64], nodes: usize) -> Vec<f64> {
@@ -169,7 +181,7 @@ impl Marginal {
 /// Σ over nodes and components of π_k q(z | λ(ε)), for every state.
 fn integrate(q: &Variational, theta: &[f64], grid: &Grid, seed: u32, nodes: std::ops::Range<usize>) -> Vec<f64> {
     const CHUNK: usize = 256;
-    /// Chunks summed at a time: bounds the memory, and the order of the sum does not depend on the threads.
+    /// Chunks summed at a time: this bounds the memory, and the order of summation does not depend on the threads.
     const WAVE: usize = 16;
     let components_len = q.prior().components_len();
     let mut log_pi = vec![0.0; components_len];
@@ -235,7 +247,7 @@ fn chunk(
             table
         })
         .collect();
-    // The latents in two halves: a state's probability is the product of its halves', and a row of later halves is added at once.
+    // Split the latents in two: a state's probability is the product of its halves', and a row of later halves is added at once.
     let (earlier, later) = tables.split_at(halves(&tables));
     let mut total = vec![0.0; grid.len()];
     let (mut first, mut second) = (vec![Vec::new(); TOGETHER], vec![Vec::new(); TOGETHER]);
@@ -247,7 +259,7 @@ fn chunk(
         }
         for (row, total) in total.chunks_exact_mut(second[0].len()).enumerate() {
             for s in 0..together {
-                // Most of a grid of counts has no probability worth adding.
+                // Most of a grid of counts has negligible probability.
                 if first[s][row] > 1e-300 {
                     add_scaled(first[s][row], &second[s], total);
                 }
@@ -257,10 +269,10 @@ fn chunk(
     total
 }
 
-/// How many nodes are added to a row of states while it is at hand.
+/// How many nodes are added to a row of states while it is in cache.
 const TOGETHER: usize = 8;
 
-/// Where to cut the latents so that the later ones have about the root of all states.
+/// Where to split the latents so that the later ones have about the square root of the number of states.
 fn halves(tables: &[Batch]) -> usize {
     let root = tables.iter().map(|t| t.columns_len() as f64).product::<f64>().sqrt();
     let mut states = 1.0;
@@ -280,7 +292,7 @@ fn products(tables: &[Batch], s: usize, weight: f64, out: &mut Vec<f64>) {
     for table in tables {
         let len = out.len();
         out.resize(len * table.columns_len(), 0.0);
-        // From the back, so that what is read has not been written over.
+        // From the back, so that entries are read before they are overwritten.
         for i in (0..len).rev() {
             let p = out[i];
             for v in (0..table.columns_len()).rev() {
@@ -290,7 +302,7 @@ fn products(tables: &[Batch], s: usize, weight: f64, out: &mut Vec<f64>) {
     }
 }
 
-/// Σ_s weights\[s\] q(z | λ_s) for every state, where q is no product of factors.
+/// Σ_s weights\[s\] q(z | λ_s) for every state, for a q that is not a product of factors.
 fn whole_states(q: &Variational, grid: &Grid, lambda: &Batch, weights: &[f64], scratch: &mut Scratch) -> Vec<f64> {
     let states = grid.states();
     let mut same = Batch::zeros(lambda.columns_len(), grid.len());

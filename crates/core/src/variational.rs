@@ -3,12 +3,12 @@
 use crate::error::{Error, Result};
 use crate::likelihood::{Factor, Likelihood, MeanField};
 use crate::model::{Latents, Model, Support};
-use crate::prior::{Covariance, Density, Mixture, Points, Prior};
+use crate::prior::{Atoms, Covariance, Density, Mixture, Prior};
 use crate::recursive::{InverseFlow, MadeFor, Recursive, Responsibilities, SameAsPrior, Space, Surroundings};
 use hyperprior_math::family::{Binomial, BinomialError, Family, Mixed, MixedError, Poisson};
 use std::sync::Arc;
 
-/// The triple (q(z | λ), q(λ; θ), r(λ | z; φ)): every method is a point of this product.
+/// The triple (q(z | λ), q(λ; θ), r(λ | z; φ)): every method is such a combination.
 ///
 /// ```
 /// use hyperprior::{Variational, likelihood::MeanField, model::{Latents, Support}};
@@ -31,10 +31,10 @@ pub struct Variational {
 }
 
 impl Variational {
-    /// Puts the three together.
+    /// Combines the three.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] with the reason where they do not fit.
+    /// [`Error::Mismatch`] with the reason if they do not fit together.
     pub fn new(
         likelihood: impl Likelihood + 'static,
         prior: impl Prior + 'static,
@@ -43,7 +43,7 @@ impl Variational {
         Self::from_parts(Arc::new(likelihood), Box::new(prior), Box::new(recursive))
     }
 
-    /// Puts the three together, chosen at run time.
+    /// Combines three parts chosen at run time.
     ///
     /// # Errors
     /// As [`new`](Self::new).
@@ -66,13 +66,14 @@ impl Variational {
         if !prior.has_density() && density(&*likelihood, &*recursive) != Density::Unneeded {
             let another = "use a Gaussian, a mixture or a flow";
             let (second, reason) = if covered == 0 {
-                let reason = "point masses alone have the entropy of λ, and this prior has no density";
+                let reason = "point masses take their entropy from the density of λ, and this prior has none";
                 ("the likelihood".to_owned(), format!("{reason}; {another}"))
             } else if recursive.space() == Space::Lambda {
                 let second = format!("the recursive approximation `{}`", recursive.name());
                 (second, format!("this prior has no density of λ; put the approximation on the noise, or {another}"))
             } else {
-                let reason = "point masses beside other latents need the density of their λ, and this prior has none";
+                let reason =
+                    "point masses combined with other latents need the density of their λ, and this prior has none";
                 ("the likelihood".to_owned(), format!("{reason}; use a Gaussian or a mixture, or a flow with r on λ"))
             };
             return mismatch(format!("the prior `{}`", prior.name()), second, reason);
@@ -92,16 +93,16 @@ impl Variational {
             return mismatch(
                 format!("the prior `{}`", prior.name()),
                 format!("the recursive approximation `{}` on the noise", recursive.name()),
-                "beside point masses this prior needs an approximation on λ".to_owned(),
+                "with point masses this prior needs an approximation on λ".to_owned(),
             );
         }
         Ok(Self { likelihood, prior, recursive })
     }
 
-    /// A mixture of `components_len` members, each independent over the latents, in the form that needs the least guessing.
+    /// A mixture of `components_len` members, each independent over the latents, in the form that leaves the least to r.
     ///
-    /// - All latents discrete: λ is summed out. Counts get Poissons mixed over Gaussian log rates ([`Mixed`], by quadrature), ranges
-    ///   of up to 64 values any distribution, longer ones binomials mixed likewise; q(z) is a finite sum and the bound is exact.
+    /// - All latents discrete: λ is marginalised. Counts get Poissons mixed over Gaussian log rates ([`Mixed`], by quadrature),
+    ///   ranges of up to 64 values any distribution, longer ones mixed binomials; q(z) is a finite sum and the bound is exact.
     /// - All continuous: a mixture of Gaussians over point masses, whose density is known, so the bound is exact too.
     /// - Both: a mixture of Gaussians over all parameters, with a learned r for the discrete ones.
     ///
@@ -126,7 +127,7 @@ impl Variational {
                 support => Factor::for_support(support),
             };
             let likelihood = MeanField::new((0..latents.len()).map(factor).collect::<Result<_>>()?)?;
-            let prior = Points::new(likelihood.lambda_len(), components_len)?;
+            let prior = Atoms::new(likelihood.lambda_len(), components_len)?;
             return Self::new(likelihood, prior, Responsibilities);
         }
         let likelihood = MeanField::for_latents(latents)?;
@@ -138,7 +139,7 @@ impl Variational {
         Self::new(likelihood, prior, recursive)
     }
 
-    /// Mean-field: a point λ, nothing to recurse on.
+    /// Mean-field: a point λ, for which no r is needed.
     pub fn mean_field(likelihood: impl Likelihood + 'static) -> Self {
         Self::point(Arc::new(likelihood))
     }
@@ -178,7 +179,7 @@ impl Variational {
         self.recursive.parameters_len()
     }
 
-    /// Whether any latent has randomness of its own, so that there is something for r to approximate.
+    /// Whether any latent is random given λ, so that there is something for r to approximate.
     pub fn has_recursion(&self) -> bool {
         self.likelihood.lambda_len() > self.likelihood.point_mass_len()
     }
@@ -193,7 +194,7 @@ impl Variational {
         Surroundings { theta, phi, prior: &*self.prior, likelihood: &*self.likelihood, component: k }
     }
 
-    /// Whether θ and φ have the lengths that this model asks for.
+    /// Checks that θ and φ have the lengths that this model needs.
     ///
     /// # Errors
     /// [`Error::Mismatch`] with both lengths.
@@ -203,14 +204,14 @@ impl Variational {
                 return Err(Error::Mismatch {
                     first: name.to_owned(),
                     second: "the variational model".to_owned(),
-                    reason: format!("one has {found} numbers, the other asks for {expected}"),
+                    reason: format!("one has {found} numbers, the other needs {expected}"),
                 });
             }
         }
         Ok(())
     }
 
-    /// Whether it fits this model: a factor for every latent, each within the latent's support, and a model gradient where
+    /// Checks that it fits this model: a factor for every latent, each within the latent's support, and a model gradient if
     /// draws are differentiated.
     ///
     /// # Errors
@@ -249,10 +250,10 @@ impl Variational {
     }
 }
 
-/// How many nodes a Gaussian prior on a factor's parameter is summed over.
+/// The number of quadrature nodes for a Gaussian prior on a factor's parameter.
 const NODES: usize = 15;
 
-/// A factor whose parameter has a Gaussian prior, summed out.
+/// A factor whose parameter has a Gaussian prior, marginalised.
 fn mixed<F: Family + 'static>(family: F) -> Result<Factor> {
     let bad = |e: MixedError| Error::BadPart { part: "a mixture".to_owned(), reason: e.to_string() };
     Ok(Factor::Family(Box::new(Mixed::new(family, NODES).map_err(bad)?)))

@@ -2,17 +2,18 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Levels, LinearMap, LowRank, Mixture,
-    MlpMap, NetworkPrior, PlanarFlow, Points, Prior, SinhArcsinh, Switched,
+    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Hierarchical, LinearMap, LowRank, Mixture,
+    MlpMap, NetworkPrior, PlanarFlow, Atoms, Prior, SinhArcsinh, FactorialMixture,
 };
 use hyperprior::recursive::{
-    GaussianFit, InverseFlow, Mirror, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+    GaussianFit, InverseFlow, HierarchicalRecursive, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
 };
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
 use hyperprior::{Model, Variational};
@@ -79,14 +80,14 @@ fn all(model: &dyn Model) -> Vec<Variational> {
     let network = NetworkPrior::new(MlpMap::new(n, &[5, 4], n).unwrap()).unwrap();
     all.push(variational(model, network, inverse_flow(3, Space::Noise)));
     let mirror =
-        |likelihood: &MeanField, prior: &dyn Prior| -> Box<dyn Recursive> { Box::new(Mirror::new(likelihood, prior)) };
-    all.push(variational(model, Points::new(n, 3).unwrap(), |_, _| Box::new(Responsibilities)));
-    all.push(variational(model, Switched::new(Delta { lambda_len: n }, 2).unwrap(), mirror));
-    all.push(variational(model, Switched::new(gaussian(Covariance::Diagonal), 2).unwrap(), mirror));
+        |likelihood: &MeanField, prior: &dyn Prior| -> Box<dyn Recursive> { Box::new(HierarchicalRecursive::new(likelihood, prior)) };
+    all.push(variational(model, Atoms::new(n, 3).unwrap(), |_, _| Box::new(Responsibilities)));
+    all.push(variational(model, FactorialMixture::new(Delta { lambda_len: n }, 2).unwrap(), mirror));
+    all.push(variational(model, FactorialMixture::new(gaussian(Covariance::Diagonal), 2).unwrap(), mirror));
     let upper = || Gaussian::new(1, Covariance::Diagonal).unwrap();
-    all.push(variational(model, Levels::new(upper(), LinearMap::new(n, 1)).unwrap(), mirror));
+    all.push(variational(model, Hierarchical::new(upper(), LinearMap::new(n, 1)).unwrap(), mirror));
     let process = GaussianProcessMap::new(n, 1, 4).unwrap();
-    all.push(variational(model, Levels::new(upper(), process).unwrap(), mirror));
+    all.push(variational(model, Hierarchical::new(upper(), process).unwrap(), mirror));
     for space in [Space::Noise, Space::Lambda] {
         all.push(variational(model, LowRank::new(n, 2).unwrap(), inverse_flow(3, space)));
         all.push(variational(model, Copula::of(SinhArcsinh, n, 2).unwrap(), inverse_flow(3, space)));

@@ -40,7 +40,7 @@ awk '
 
 # Two verbs that are other words today.
 { cat english.stop; echo art wilt; } >"$work/stop"
-cargo run --quiet --profile checked -p hyperprior-def --example kjv -- "$work/chapters.txt" "$work/names" "$work/stop" "$work"
+cargo run --quiet --release -p hyperprior-def --example kjv -- "$work/chapters.txt" "$work/names" "$work/stop" "$work"
 for part in ldac vocab names; do
   # Without the time, so that the same text gives the same file.
   gzip -9 -n -c "$work/kjv.$part" >"kjv.$part.gz"

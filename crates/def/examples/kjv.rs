@@ -1,4 +1,4 @@
-//! Turns the chapters of the Bible, one on each line, into the corpus that is built in; `data/kjv.sh` runs it.
+//! Turns the chapters of the Bible, one on each line, into the built-in corpus; `data/kjv.sh` runs it.
 
 use hyperprior_def::corpus::{ReadSettings, StopWords, TextSettings, read};
 use std::error::Error;
@@ -19,9 +19,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         ..TextSettings::default()
     };
     let settings = ReadSettings { names: Some(names.into()), text, ..ReadSettings::default() };
-    let (corpus, notes) = read(chapters, &settings)?;
-    for note in notes {
-        eprintln!("{note}");
+    let (corpus, warnings) = read(chapters, &settings)?;
+    for warning in warnings {
+        eprintln!("{warning}");
     }
     let create = |name: &str| File::create(Path::new(out).join(name)).map(BufWriter::new);
     corpus.write_ldac(&mut create("kjv.ldac")?)?;

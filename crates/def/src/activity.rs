@@ -1,4 +1,4 @@
-//! How active the latents are in the documents that were trained on.
+//! The activity of the latents in the training documents.
 
 use crate::corpus::Corpus;
 use crate::train::Training;
@@ -15,7 +15,7 @@ pub struct Activity {
 }
 
 impl Activity {
-    /// Of a training as it stands; `corpus` is what it trains on.
+    /// From the current state of a training on `corpus`.
     pub fn new(training: &Training, corpus: &Corpus) -> Self {
         let documents: Vec<Vec<Vec<f32>>> =
             (0..corpus.documents_len()).into_par_iter().map(|d| training.activations(d)).collect();
@@ -32,7 +32,7 @@ impl Activity {
         Self { documents, means, sizes }
     }
 
-    /// How many documents there are.
+    /// The number of documents.
     pub fn documents_len(&self) -> usize {
         self.documents.len()
     }
@@ -45,8 +45,8 @@ impl Activity {
         &self.documents[document][layer]
     }
 
-    /// The mean of |E z| over the documents for each of a layer's latents: the mean of E z, but in Gaussian layers, where a latent that
-    /// is far below zero in some documents and far above in others is not idle.
+    /// The mean of |E z| over the documents for each of a layer's latents. It is the mean of E z except in Gaussian layers, where a
+    /// latent that is far below zero in some documents and far above in others is active too.
     ///
     /// # Panics
     /// There is no such layer.
@@ -54,7 +54,7 @@ impl Activity {
         &self.sizes[layer]
     }
 
-    /// The mean over the documents for each of a layer's latents.
+    /// The mean of E z over the documents for each of a layer's latents.
     ///
     /// # Panics
     /// There is no such layer.

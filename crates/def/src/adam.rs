@@ -9,8 +9,8 @@ const FIRST: f32 = 0.9;
 const SECOND: f32 = 0.99;
 const TINY: f32 = 1e-7;
 
-/// The size of a step as a share of the first, when this share of the steps is done: the same for half of them, then falling along
-/// a half cosine.
+/// The size of a step relative to the first, when this share of the steps is done: constant for half of them, then decaying along a
+/// half cosine.
 pub(crate) fn falling(done: f32) -> f32 {
     if done < 0.5 { 1.0 } else { (0.5 * (1.0 + (std::f32::consts::PI * (2.0 * done - 1.0).min(1.0)).cos())).max(LEAST) }
 }
@@ -18,8 +18,8 @@ pub(crate) fn falling(done: f32) -> f32 {
 /// The least share.
 const LEAST: f32 = 0.02;
 
-/// Whose second moments a vector's steps are measured by, and how large they are in those units. The first `own` vectors are
-/// measured by themselves, those beyond by the first `by` in turn.
+/// Which second moments normalise the steps of a vector, and the sizes of the steps. The first `own` vectors are normalised by
+/// their own moments, those beyond by the moments of the first `by` in turn.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Units {
     pub(crate) own: usize,
@@ -29,7 +29,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// Every vector by itself.
+    /// Every vector by its own moments.
     pub(crate) fn own(len: usize, size: f32) -> Self {
         Self { own: len, by: len, size, size_beyond: size }
     }
@@ -65,8 +65,14 @@ fn ascend_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// One step up a gradient, given the moments of those before it and its number, from 1.
-    pub(crate) fn ascend(at: &mut [Lanes], gradient: &[Lanes], moments: [&mut [Lanes]; 2], number: u32, units: Units) = ascend_kernel
+    /// One step up a gradient, given the moments of the earlier ones and the number of the step, from 1.
+    pub(crate) fn ascend(
+        at: &mut [Lanes],
+        gradient: &[Lanes],
+        moments: [&mut [Lanes]; 2],
+        number: u32,
+        units: Units,
+    ) = ascend_kernel
 );
 
 /// The moments of one set of parameters.

@@ -1,6 +1,6 @@
-//! A training on disk: everything that the next epoch needs, so that a training that was broken off goes on to the same numbers.
+//! Checkpoints of a training: everything that the next epoch needs, so that a resumed training gives the same numbers.
 //!
-//! The settings and counters are the head of a sealed file. The corpus is not in it, only its fingerprint.
+//! The settings and counters are the head of a file with a checksum. The corpus is not included, only its fingerprint.
 
 use crate::adam::Adam;
 use crate::corpus::Corpus;
@@ -9,15 +9,15 @@ use crate::network::Network;
 use crate::settings::Settings;
 use crate::train::Training;
 use crc32fast::Hasher;
-use hyperprior::sealed::{DAMAGED_HEAD, Opener, Sealer};
+use hyperprior::checkpoint::{ChecksumReader, ChecksumWriter, DAMAGED_HEAD};
 use hyperprior_math::single::Lanes;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
 
-/// The first line; the number goes up when what follows changes.
+/// The first line, with the version of the format.
 const FORMAT: &[u8] = b"hyperprior topics 1\n";
 
-/// What is not an array.
+/// Everything except the arrays.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Head {
@@ -27,16 +27,16 @@ struct Head {
     step: u64,
     sharpness: f32,
     adam: Vec<[u32; 2]>,
-    /// The steps of a network.
+    /// The number of steps of the network.
     #[serde(default)]
     network: Option<u32>,
-    /// The bits of what was climbed.
+    /// The bits of the objective, epoch by epoch.
     history: Vec<u64>,
     corpus: u32,
 }
 
 impl Corpus {
-    /// A number that two different corpora hardly share.
+    /// A checksum, very likely different for different corpora.
     pub fn fingerprint(&self) -> u32 {
         let mut hasher = Hasher::new();
         self.starts().iter().for_each(|x| hasher.update(&(*x as u64).to_le_bytes()));
@@ -48,10 +48,10 @@ impl Corpus {
 }
 
 impl<'a> Training<'a> {
-    /// Writes all that the next epoch needs. Between two epochs only.
+    /// Writes a checkpoint, between two epochs.
     ///
     /// # Errors
-    /// What the system says.
+    /// The errors of the writer.
     pub fn save(&self, out: impl Write) -> io::Result<()> {
         let head = Head {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -59,39 +59,44 @@ impl<'a> Training<'a> {
             epoch: self.epoch,
             step: self.step,
             sharpness: self.terms.sharpness(),
-            adam: self.between.iter().map(|between| between.adam().each_ref().map(Adam::number)).collect(),
+            adam: self
+                .layer_weights
+                .iter()
+                .map(|layer_weights| layer_weights.adam().each_ref().map(Adam::number))
+                .collect(),
             network: self.network.as_ref().map(Network::number),
             history: self.history.iter().map(|x| x.to_bits()).collect(),
             corpus: self.corpus.fingerprint(),
         };
-        let mut out = Sealer::new(out, FORMAT, &head)?;
+        let mut out = ChecksumWriter::new(out, FORMAT, &head)?;
         self.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
         out.finish()
     }
 
-    /// A training as it was saved, on the corpus that it was on.
+    /// Resumes a training from a checkpoint, on the same corpus.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] for a file that is none, is of another version, is cut off or damaged, or goes with another corpus.
+    /// [`Error::Checkpoint`] if the file is not a checkpoint, is of another version, is cut off or damaged, or belongs to another
+    /// corpus.
     pub fn load(corpus: &'a Corpus, file: impl Read) -> Result<Self> {
         let bad = |reason| Error::Checkpoint { reason };
-        let (mut file, head): (_, Head) = Opener::new(file, FORMAT).map_err(bad)?;
+        let (mut file, head): (_, Head) = ChecksumReader::new(file, FORMAT).map_err(bad)?;
         if head.version != env!("CARGO_PKG_VERSION") {
             return Err(bad("it was written by another version"));
         }
         if head.corpus != corpus.fingerprint() {
-            return Err(bad("it goes with another corpus, or another split of it"));
+            return Err(bad("it belongs to another corpus, or another split of it"));
         }
-        // Whoever wrote it had settings that can be trained with.
+        // The settings were valid when it was written.
         let mut training = Self::new(corpus, &head.settings).map_err(|_| bad(DAMAGED_HEAD))?;
-        if head.adam.len() != training.between.len() {
+        if head.adam.len() != training.layer_weights.len() {
             return Err(bad(DAMAGED_HEAD));
         }
         training.epoch = head.epoch;
         training.step = head.step;
         training.history = head.history.into_iter().map(f64::from_bits).collect();
-        for (between, numbers) in training.between.iter_mut().zip(&head.adam) {
-            between.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));
+        for (layer_weights, numbers) in training.layer_weights.iter_mut().zip(&head.adam) {
+            layer_weights.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));
         }
         if let (Some(network), Some(number)) = (&mut training.network, head.network) {
             network.set_number(number);
@@ -107,7 +112,7 @@ impl<'a> Training<'a> {
     fn arrays(&self) -> Vec<&[Lanes]> {
         let mut all: Vec<&[Lanes]> = self.local.iter().map(Vec::as_slice).collect();
         all.extend(self.terms.arrays());
-        all.extend(self.between.iter().flat_map(|between| between.arrays()));
+        all.extend(self.layer_weights.iter().flat_map(|layer_weights| layer_weights.arrays()));
         all.extend(self.network.iter().flat_map(Network::arrays));
         all
     }
@@ -115,7 +120,7 @@ impl<'a> Training<'a> {
     fn arrays_mut(&mut self) -> Vec<&mut [Lanes]> {
         let mut all: Vec<&mut [Lanes]> = self.local.iter_mut().map(Vec::as_mut_slice).collect();
         all.extend(self.terms.arrays_mut());
-        all.extend(self.between.iter_mut().flat_map(|between| between.arrays_mut()));
+        all.extend(self.layer_weights.iter_mut().flat_map(|layer_weights| layer_weights.arrays_mut()));
         all.extend(self.network.iter_mut().flat_map(Network::arrays_mut));
         all
     }

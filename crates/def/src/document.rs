@@ -1,13 +1,13 @@
-//! One document, given the weights, as a model for the engine: every variational model of the core can be put on it.
+//! One document, given the weights, as a model of the core crate, for use with any of its variational models.
 
-use crate::kernel::between::RATE_MIN;
+use crate::kernel::layer::RATE_MIN;
 use crate::shape::{Family, Shape};
-use crate::weights::{Between, TermWeights};
+use crate::weights::{LayerWeights, TermWeights};
 use hyperprior::model::{Conditionals, Gradient, Latents, Locals, Model, Support};
 use hyperprior::{Batch, Result};
 use hyperprior_math::special::{HALF_LN_2_PI, ln_factorial, ln_gamma, sigmoid, softplus};
 
-/// ln p(x, z) of one document. The cost is that of the words that occur.
+/// ln p(x, z) of one document, at the cost of the words that occur.
 ///
 /// ```
 /// use hyperprior_def::corpus::bible;
@@ -15,7 +15,7 @@ use hyperprior_math::special::{HALF_LN_2_PI, ln_factorial, ln_gamma, sigmoid, so
 ///
 /// let bible = bible();
 /// let training = Training::new(&bible, &Settings::default())?;
-/// let genesis = DocumentModel::new(training.shape(), training.terms(), training.between(), bible.document(0));
+/// let genesis = DocumentModel::new(training.shape(), training.terms(), training.layer_weights(), bible.document(0));
 /// hyperprior::check(&genesis, 1)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -32,7 +32,7 @@ pub struct DocumentModel {
     /// W of the words that occur, row by row, and their background.
     weights: Vec<f64>,
     background: Vec<f64>,
-    /// Σ_v W_vk, and what depends on no latent.
+    /// Σ_v W_vk, and the terms that depend on no latent.
     sums: Vec<f64>,
     constant: f64,
     /// For each layer the weights of its parents, row by row, and its intercepts.
@@ -41,8 +41,8 @@ pub struct DocumentModel {
 }
 
 impl DocumentModel {
-    /// The words of one document, with the weights at what documents see of them in training.
-    pub fn new(shape: &Shape, terms: &TermWeights, between: &[Between], document: (&[u32], &[f32])) -> Self {
+    /// The model of one document, with the weights as they enter the bound in training.
+    pub fn new(shape: &Shape, terms: &TermWeights, layer_weights: &[LayerWeights], document: (&[u32], &[f32])) -> Self {
         let (words, counts) = document;
         let width = shape.layers()[0].width;
         let mut latents = Latents::new();
@@ -61,7 +61,7 @@ impl DocumentModel {
         let row = |v: u32| (0..width).map(move |k| f64::from(terms.seen_weight(v as usize, k)));
         let background: Vec<f64> = words.iter().map(|v| f64::from(terms.background(*v as usize))).collect();
         let factorials: f64 = counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
-        let gamma_shape = between.first().map_or(1.0, |between| f64::from(between.gamma_shape()));
+        let gamma_shape = layer_weights.first().map_or(1.0, |layer_weights| f64::from(layer_weights.gamma_shape()));
         Self {
             latents,
             gamma_shape,
@@ -73,7 +73,7 @@ impl DocumentModel {
             background,
             sums: (0..width).map(|k| f64::from(terms.sum(k))).collect(),
             constant: -factorials - terms.background_sum(),
-            rows: between
+            rows: layer_weights
                 .iter()
                 .zip(shape.layers())
                 .map(|(b, layer)| {
@@ -81,7 +81,7 @@ impl DocumentModel {
                     (0..b.parents_len()).flat_map(parent).collect()
                 })
                 .collect(),
-            bias: between
+            bias: layer_weights
                 .iter()
                 .zip(shape.layers())
                 .map(|(b, layer)| (0..layer.width).map(|c| f64::from(b.intercept(c))).collect())
@@ -110,7 +110,7 @@ impl DocumentModel {
         logs - mass + self.constant
     }
 
-    /// What the parents say to a child of a layer.
+    /// The activation of a child of a layer.
     fn activation(&self, layer: usize, child: usize, z: &dyn Fn(usize) -> f64) -> f64 {
         let width = self.width(layer);
         let rows = self.rows[layer].chunks_exact(width);
@@ -135,7 +135,7 @@ impl DocumentModel {
         }
     }
 
-    /// Its derivatives along the activation, and along the latent where it is continuous.
+    /// Its derivatives along the activation, and along the latent if it is continuous.
     fn own_slopes(&self, layer: usize, z: f64, a: f64) -> (f64, f64) {
         let (mean, slope) = (softplus(a) + f64::from(RATE_MIN), sigmoid(a));
         match self.families[layer] {

@@ -1,10 +1,10 @@
-//! What can go wrong, said so that a person can mend it.
+//! Errors, with what to do about them.
 
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// What the functions of this crate return.
+/// The result type of this crate.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// An error of this crate: what is wrong, where, and what to do.
@@ -16,24 +16,24 @@ pub enum Error {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         reason: io::Error,
     },
     /// A compressed file is cut off or damaged.
     #[error(
-        "{}: the compressed data {} after line {line}; fetch the file again, and try it with `gzip -t`",
+        "{}: the compressed data {} after line {line}; download the file again, and check it with `gzip -t`",
         path.display(),
         if *cut_off { "end too early," } else { "are damaged" }
     )]
     Compressed {
         /// The file.
         path: PathBuf,
-        /// The last line that was whole.
+        /// The last complete line.
         line: usize,
-        /// Whether the file ends too early; otherwise what is there is wrong.
+        /// Whether the file ends too early; otherwise its data are damaged.
         cut_off: bool,
     },
-    /// A file holds bytes that no text has.
+    /// A file contains bytes that are not text.
     #[error("{}: line {line}, column {column}: {found}; {remedy}", path.display())]
     NotText {
         /// The file.
@@ -42,12 +42,12 @@ pub enum Error {
         line: usize,
         /// The column in characters, from 1.
         column: usize,
-        /// What is there.
+        /// What was found.
         found: &'static str,
         /// What to do.
         remedy: &'static str,
     },
-    /// A line is not in its format.
+    /// A line does not follow the format.
     #[error("{}: line {line}, column {column}: {message}; {remedy}", path.display())]
     Malformed {
         /// The file.
@@ -61,7 +61,7 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
-    /// A count is no whole number from 0 on.
+    /// A count is not a whole number of at least 0.
     #[error("{}: line {line}, column {column}: the count `{count}` is {fault}; {remedy}", path.display())]
     BadCount {
         /// The file.
@@ -70,7 +70,7 @@ pub enum Error {
         line: usize,
         /// The column in characters, from 1.
         column: usize,
-        /// The count as it is written.
+        /// The count as written.
         count: String,
         /// What is wrong with it.
         fault: &'static str,
@@ -96,11 +96,11 @@ pub enum Error {
         term: u64,
         /// The vocabulary's file.
         vocabulary: PathBuf,
-        /// How many terms the vocabulary has.
+        /// The number of terms in the vocabulary.
         terms_len: usize,
     },
     /// A vocabulary has a term twice.
-    #[error("{}: line {line}: `{term}` is on line {first} too; give each term one line", path.display())]
+    #[error("{}: line {line}: `{term}` is already on line {first}; give each term one line", path.display())]
     RepeatedTerm {
         /// The vocabulary's file.
         path: PathBuf,
@@ -111,30 +111,30 @@ pub enum Error {
         /// The term.
         term: String,
     },
-    /// A file does not have as much of something as another place says.
+    /// A file does not have as many of something as stated elsewhere.
     #[error("{}: {message}; {remedy}", path.display())]
     Disagreement {
         /// The file.
         path: PathBuf,
-        /// What does not agree.
+        /// What disagrees.
         message: String,
         /// What to do.
         remedy: String,
     },
-    /// Nothing is left to fit.
+    /// There is nothing to fit.
     #[error("{}: {message}; {remedy}", path.display())]
     Empty {
         /// The file or folder.
         path: PathBuf,
-        /// What there is nothing of.
+        /// What is missing.
         message: String,
         /// What to do.
         remedy: String,
     },
-    /// Neither the name nor the contents of a file say how it is written.
+    /// Neither the name nor the contents of a file show its format.
     #[error(
-        "{}: cannot tell the format from the name or from the first lines; call it .ldac (LDA-C), .uci (UCI bag of \
-         words), .mtx (Matrix Market) or .txt (a document on each line), or name the format",
+        "{}: cannot recognise the format by the name or the first lines; name the file .ldac (LDA-C), .uci (UCI bag of \
+         words), .mtx (Matrix Market) or .txt (a document on each line), or give the format",
         path.display()
     )]
     UnknownFormat {
@@ -149,19 +149,19 @@ pub enum Error {
         /// What to do.
         remedy: &'static str,
     },
-    /// A file does not hold a training that can go on.
-    #[error("this checkpoint cannot be gone on from: {reason}; start the training anew")]
+    /// A training cannot be resumed from a file.
+    #[error("cannot resume from this checkpoint: {reason}; start the training again")]
     Checkpoint {
         /// Why.
         reason: &'static str,
     },
-    /// A file does not hold a trained model.
-    #[error("this file has no model that documents can be fitted with: {reason}; train the model anew")]
+    /// A file does not contain a trained model.
+    #[error("this file does not contain a usable model: {reason}; train the model again")]
     Model {
         /// Why.
         reason: &'static str,
     },
-    /// A field of the settings has a value that has no meaning.
+    /// A field of the settings has an invalid value.
     #[error("setting `{field}` = {value} is not possible: {reason}")]
     BadSetting {
         /// The field's name.
@@ -174,7 +174,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the system said, where it refused to hand over a file; `NotFound` for a file that is not there.
+    /// The kind of error if a file could not be read; `NotFound` if it does not exist.
     pub fn io_kind(&self) -> Option<io::ErrorKind> {
         match self {
             Self::Read { reason, .. } => Some(reason.kind()),
@@ -187,8 +187,8 @@ fn remedy(reason: &io::Error) -> &'static str {
     match reason.kind() {
         io::ErrorKind::NotFound => "check the path",
         io::ErrorKind::PermissionDenied => "check that you may read it",
-        io::ErrorKind::IsADirectory => "name a file in it",
-        io::ErrorKind::NotADirectory => "name a folder, or another format",
+        io::ErrorKind::IsADirectory => "give the path of a file in it",
+        io::ErrorKind::NotADirectory => "give the path of a folder, or another format",
         _ => "check the file",
     }
 }

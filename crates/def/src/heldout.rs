@@ -1,77 +1,46 @@
-//! Documents that were not trained on: their latents given the weights, and how well the words that were hidden are foretold.
+//! Documents that were not trained on: their latents given the weights, and how well their held-out words are predicted.
 
 use crate::adam;
-use crate::corpus::{Corpus, Document, hide_tokens, hide_types};
-use crate::error::{Error, Result};
+use crate::corpus::{Corpus, Document, hold_out_tokens, hold_out_types};
+use crate::error::Result;
 use crate::estimate::{Estimator, Given};
-use crate::kernel::between::Link;
+use crate::expected::{ROUNDS, STEP, expected};
+use crate::kernel::layer::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
 use crate::network::{Network, Pass};
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::train::Training;
-use crate::weights::{Between, TermWeights};
+use crate::weights::{LayerWeights, TermWeights};
 use hyperprior_math::random::stream;
 use hyperprior_math::single::{DRAWS, LANES, Lanes};
 use hyperprior_math::special::ln_factorial;
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::ops::Range;
 
-/// How a document's latents are fitted once the weights are given. The same for every method.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct FitSettings {
-    /// Steps; from half way on their size falls along a half cosine.
-    pub steps: u32,
-    /// Their size.
-    pub size: f32,
-    /// Draws in a step: 1, 2, 4 or 8.
-    pub draws: usize,
-}
+pub use crate::settings::FitSettings;
 
-impl FitSettings {
-    /// Whether every field has a meaning.
-    ///
-    /// # Errors
-    /// [`Error::BadSetting`] naming the field.
-    pub fn check(&self) -> Result<()> {
-        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
-        if !(self.size > 0.0 && self.size.is_finite()) {
-            return bad("size", self.size.to_string(), "it is a number above 0");
-        }
-        if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
-            return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
-        }
-        if self.steps == 0 {
-            return bad("steps", self.steps.to_string(), "a document takes at least one step");
-        }
-        Ok(())
-    }
-}
+/// The name of [`Holdout`] in the book's sample.
+#[doc(hidden)]
+pub use Holdout as Hide;
 
-impl Default for FitSettings {
-    fn default() -> Self {
-        Self { steps: 300, size: 0.3, draws: 4 }
-    }
-}
-
-/// How well hidden words are foretold.
+/// How well held-out words are predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Heldout {
-    /// exp(−Σ y ln μ / Σ y) over the hidden words, with μ = E W · E z, normalised.
+    /// exp(−Σ y ln μ / Σ y) over the held-out words, with μ = E W · E z, normalised.
     pub perplexity: f64,
     /// The same with the normalised rates averaged over draws of q(z).
     pub perplexity_averaged: f64,
-    /// The bound on the words that were seen, per word.
+    /// The bound on the observed words, per word.
     pub elbo_per_word: f64,
-    /// How many words were hidden.
+    /// The number of held-out words.
     pub hidden: f64,
 }
 
-/// What has been measured so far: how well the hidden words are foretold in both ways, the bound, and how many words were hidden and
-/// seen.
+/// Sums over the documents so far: both log likelihoods of the held-out words, the bound, and the numbers of held-out and observed
+/// words.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Measured {
     sums: [f64; 5],
@@ -84,7 +53,7 @@ impl Measured {
         }
     }
 
-    /// What that comes to.
+    /// The measures of these sums.
     pub fn heldout(&self) -> Heldout {
         let [plug_in, averaged, elbo, hidden, seen] = self.sums;
         Heldout {
@@ -96,58 +65,35 @@ impl Measured {
     }
 }
 
-/// What is hidden.
+/// What is held out of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hide {
-    /// Half of the word types of each document, every count of a type with it.
+pub enum Holdout {
+    /// Half of the word types of each document, with all their tokens.
     Types,
-    /// Half of the words of each document, one by one.
+    /// Half of the tokens of each document, chosen one by one.
     Tokens,
 }
 
-impl Hide {
+impl Holdout {
     fn apply(self, document: (&[u32], &[f32]), seed: u64, index: u64) -> Result<(Document, Document)> {
         match self {
-            Self::Types => hide_types(document, 1.0 - SEEN, seed, index),
-            Self::Tokens => hide_tokens(document, 1.0 - SEEN, seed, index),
+            Self::Types => hold_out_types(document, 1.0 - SEEN, seed, index),
+            Self::Tokens => hold_out_tokens(document, 1.0 - SEEN, seed, index),
         }
     }
 }
 
-/// Draws of λ that means are taken over, at a time, and how many times.
-const ROUNDS: usize = 64;
-const STEP: u64 = u64::MAX - 3;
-/// Times eight draws that a bound is taken over.
+/// A bound is the mean over this many times eight draws.
 const BOUND_ROUNDS: u64 = 64;
-/// The share of a document that is seen.
+/// The share of a document that is observed.
 const SEEN: f64 = 0.5;
 
-/// E z, layer by layer, from draws of λ.
-pub(crate) fn expected(shape: &Shape, method: Method, own: &[Lanes], seed: u64, document: u64) -> Vec<Vec<f32>> {
-    let method = method.of(shape, own);
-    let mut estimator = Estimator::new(shape, method);
-    let mut rng = stream(seed, STEP, document, 1);
-    let mut sums: Vec<Vec<f32>> = shape.layers().iter().map(|layer| vec![0.0; layer.width]).collect();
-    let rounds = if method == Method::MeanField { 1 } else { ROUNDS };
-    for _ in 0..rounds {
-        estimator.draw(shape, own, DRAWS, &mut rng);
-        for (l, sum) in sums.iter_mut().enumerate() {
-            for (k, sum) in sum.iter_mut().enumerate() {
-                let (tile, lane) = shape.place(l, k);
-                let one = |q: usize| estimator.shares[q] * estimator.mean[tile].0[q][lane];
-                *sum += (0..DRAWS).map(one).sum::<f32>() / rounds as f32;
-            }
-        }
-    }
-    sums
-}
-
-/// A model with its weights given.
+/// A model with given weights, to be fitted to documents.
 pub struct Predictor<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) method: Method,
     terms: &'a TermWeights,
-    between: Vec<Between>,
+    layer_weights: Vec<LayerWeights>,
     activity: f32,
     pub(crate) seed: u64,
     settings: FitSettings,
@@ -155,26 +101,35 @@ pub struct Predictor<'a> {
 }
 
 impl<'a> Predictor<'a> {
-    /// From a training as it stands.
+    /// From the current state of a training.
     ///
     /// # Errors
-    /// What [`FitSettings::check`] says.
+    /// The errors of [`FitSettings::check`].
     pub fn new(training: &'a Training, settings: FitSettings) -> Result<Self> {
-        let model = (training.shape(), training.terms(), training.settled());
+        let model = (training.shape(), training.terms(), training.layer_weight_means());
         let network = training.network.as_ref();
         Self::with(model, network, training.settings(), settings, training.settings().seed)
     }
 
-    /// With the weights as they are; those between layers have settled.
+    /// From these weights; those between layers are at their means.
     pub(crate) fn with(
-        (shape, terms, between): (&'a Shape, &'a TermWeights, Vec<Between>),
+        (shape, terms, layer_weights): (&'a Shape, &'a TermWeights, Vec<LayerWeights>),
         network: Option<&'a Network>,
         trained: &Settings,
         settings: FitSettings,
         seed: u64,
     ) -> Result<Self> {
         settings.check()?;
-        Ok(Self { shape, method: trained.method, terms, between, activity: trained.activity, seed, settings, network })
+        Ok(Self {
+            shape,
+            method: trained.method,
+            terms,
+            layer_weights,
+            activity: trained.activity,
+            seed,
+            settings,
+            network,
+        })
     }
 
     /// With another variational model of a document than the training's, and parameters of its own.
@@ -183,21 +138,21 @@ impl<'a> Predictor<'a> {
         Self { method, network: None, ..self }
     }
 
-    /// Fits the latents of a document, of which the words in `hidden` are not known, and returns their parameters and the bound.
-    pub(crate) fn fit(&self, seen: &Document, hidden: &Document, hide: Hide, index: u64) -> (Vec<Lanes>, f64) {
+    /// Fits the latents of a document whose words in `hidden` are held out, and returns their parameters and the bound.
+    pub(crate) fn fit(&self, seen: &Document, hidden: &Document, holdout: Holdout, index: u64) -> (Vec<Lanes>, f64) {
         let shape = self.shape;
         let len = self.method.parameters_len(shape);
         let [mut at, mut first, mut second] = [0, 1, 2].map(|_| vec![Lanes::default(); len]);
-        // What is drawn to begin with is apart, so that all methods go on alike.
+        // The start has its own stream, so that all methods continue with the same numbers.
         self.method.start(shape, self.activity, &mut stream(self.seed, STEP, index, 4), &mut at);
         let mut rng = stream(self.seed, STEP, index, 0);
         let n = shape.tiles(0).len();
         let mut sums = self.terms.seen().sums.to_vec();
         let mut background = self.terms.background_sum();
         let mut constant: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
-        match hide {
-            // Types that are hidden are not known to be absent.
-            Hide::Types => {
+        match holdout {
+            // Held-out types are not known to be absent.
+            Holdout::Types => {
                 let mut row = vec![Lanes::default(); n];
                 for term in &hidden.terms {
                     self.terms.mean_row(*term as usize, &mut row);
@@ -209,8 +164,8 @@ impl<'a> Predictor<'a> {
                     background -= f64::from(self.terms.background(*term as usize));
                 }
             }
-            // Half of the words of a document come at half the rates.
-            Hide::Tokens => {
+            // Half of the tokens of a document come at half the rates.
+            Holdout::Tokens => {
                 sums.iter_mut().for_each(|sum| sum.0.iter_mut().for_each(|x| *x *= SEEN as f32));
                 background *= SEEN;
                 constant -= seen.counts.iter().map(|x| f64::from(*x)).sum::<f64>() * SEEN.ln();
@@ -218,7 +173,7 @@ impl<'a> Predictor<'a> {
         }
         let whole = self.terms.seen();
         let weights = Seen { weights: whole.weights, background: whole.background, sums: &sums };
-        let links: Vec<Link> = self.between.iter().map(Between::link).collect();
+        let links: Vec<Link> = self.layer_weights.iter().map(LayerWeights::link).collect();
         let words = Words { terms: &seen.terms, counts: &seen.counts };
         let given = Given { shape, words, seen: weights, links: &links };
         let mut estimator = Estimator::new(shape, self.method);
@@ -229,7 +184,7 @@ impl<'a> Predictor<'a> {
         for step in 0..steps {
             let done = step as f32 / steps as f32;
             let method = self.method.at(done, false);
-            estimator.put(method, shape);
+            estimator.set_method(method, shape);
             let own = &mut at[..method.parameters_len(shape)];
             let begins = method.begins(steps);
             if step == begins {
@@ -237,42 +192,48 @@ impl<'a> Predictor<'a> {
             }
             estimator.step(&given, own, method.draws(self.settings.draws), &mut rng);
             let size = self.settings.size * adam::falling(done);
-            estimator.climb(method, &given, [own, &mut first, &mut second], step + 1 - begins, size);
+            estimator.ascend(method, &given, [own, &mut first, &mut second], step + 1 - begins, size);
         }
-        let apart = stream(self.seed, STEP, index, 3);
-        estimator.put(self.method, shape);
+        let last = stream(self.seed, STEP, index, 3);
+        estimator.set_method(self.method, shape);
         if self.network.is_none() {
-            estimator.join(self.method, &given, &mut at, self.settings, &apart);
-            estimator.weigh(&given, &mut at, &apart);
+            estimator.add_dependence(self.method, &given, &mut at, self.settings, &last);
+            estimator.fit_mixture_weights(&given, &mut at, &last);
         }
-        estimator.put(self.method.of(shape, &at), shape);
+        estimator.set_method(self.method.of(shape, &at), shape);
         let bound = estimator.bound(&given, &at, BOUND_ROUNDS, &mut rng);
         (at, bound - constant - background)
     }
 
-    /// Hides a part of each document, fits the rest, and foretells what was hidden.
+    /// Holds out a part of each document, fits the rest, and predicts the held-out part.
     ///
     /// # Errors
-    /// What the hiding says.
-    pub fn heldout(&self, corpus: &Corpus, hide: Hide) -> Result<Heldout> {
+    /// The errors of the holdout.
+    pub fn heldout(&self, corpus: &Corpus, holdout: Holdout) -> Result<Heldout> {
         let mut measured = Measured::default();
-        self.measure(corpus, hide, 0..corpus.documents_len(), &mut measured)?;
+        self.measure(corpus, holdout, 0..corpus.documents_len(), &mut measured)?;
         Ok(measured.heldout())
     }
 
-    /// The same for some of the documents, for whoever wants to see how far it is, or to stop. In whatever ranges documents are
-    /// measured one after another, the numbers are the same.
+    /// The same for some of the documents, so that a caller can report progress or stop. The numbers do not depend on how the
+    /// documents are divided into ranges.
     ///
     /// # Errors
-    /// What the hiding says.
-    pub fn measure(&self, corpus: &Corpus, hide: Hide, documents: Range<usize>, into: &mut Measured) -> Result<()> {
+    /// The errors of the holdout.
+    pub fn measure(
+        &self,
+        corpus: &Corpus,
+        holdout: Holdout,
+        documents: Range<usize>,
+        into: &mut Measured,
+    ) -> Result<()> {
         let one = |d: usize| -> Result<[f64; 5]> {
-            let (seen, hidden) = hide.apply(corpus.document(d), self.seed, d as u64)?;
+            let (seen, hidden) = holdout.apply(corpus.document(d), self.seed, d as u64)?;
             if seen.terms.is_empty() || hidden.terms.is_empty() {
                 return Ok([0.0; 5]);
             }
-            let (own, elbo) = self.fit(&seen, &hidden, hide, d as u64);
-            let [plug_in, averaged] = self.foretold(&own, &hidden, d as u64);
+            let (own, elbo) = self.fit(&seen, &hidden, holdout, d as u64);
+            let [plug_in, averaged] = self.log_likelihoods(&own, &hidden, d as u64);
             let count = |document: &Document| document.counts.iter().map(|x| f64::from(*x)).sum::<f64>();
             Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
         };
@@ -281,8 +242,8 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
-    /// Σ y ln μ over the hidden words, with the means plugged in and with the rates averaged over draws.
-    fn foretold(&self, own: &[Lanes], hidden: &Document, index: u64) -> [f64; 2] {
+    /// Σ y ln μ over the held-out words, with the means plugged in and with the rates averaged over draws.
+    fn log_likelihoods(&self, own: &[Lanes], hidden: &Document, index: u64) -> [f64; 2] {
         let shape = self.shape;
         let mean = &expected(shape, self.method, own, self.seed, index)[0];
         let width = shape.layers()[0].width;
@@ -315,7 +276,7 @@ impl<'a> Predictor<'a> {
             }
         }
         let plug_in = rates(mean);
-        // Where no draw has any latent at work, there is nothing to average.
+        // If all latents are zero in every draw, there is nothing to average.
         averaged
             .iter_mut()
             .zip(&plug_in)
@@ -324,10 +285,10 @@ impl<'a> Predictor<'a> {
     }
 }
 
-/// The least share that a word is given.
+/// The least share of a word.
 const FLOOR: f64 = 1e-12;
 
-/// Some words' shares of what all rates come to.
+/// The shares of some rates in their total over all words.
 fn shares(rates: &[f64], total: f64) -> Vec<f64> {
     rates.iter().map(|rate| rate / total.max(f64::MIN_POSITIVE)).collect()
 }
@@ -337,11 +298,11 @@ fn log_likelihood(shares: &[f64], counts: &[f32]) -> f64 {
     shares.iter().zip(counts).map(|(share, y)| f64::from(*y) * share.max(FLOOR).ln()).sum()
 }
 
-/// The perplexity of the hidden words under the shares that all words have in the training documents.
+/// The perplexity of the held-out words under the words' frequencies in the training documents.
 ///
 /// # Errors
-/// What the hiding says.
-pub fn unigram(train: &Corpus, test: &Corpus, hide: Hide, seed: u64) -> Result<f64> {
+/// The errors of the holdout.
+pub fn unigram(train: &Corpus, test: &Corpus, holdout: Holdout, seed: u64) -> Result<f64> {
     let mut shares = vec![0.1_f64; train.terms_len()];
     for (term, x) in train.terms().iter().zip(train.counts()) {
         shares[*term as usize] += f64::from(*x);
@@ -349,7 +310,7 @@ pub fn unigram(train: &Corpus, test: &Corpus, hide: Hide, seed: u64) -> Result<f
     let total: f64 = shares.iter().sum();
     let (mut sum, mut count) = (0.0, 0.0);
     for d in 0..test.documents_len() {
-        let (seen, hidden) = hide.apply(test.document(d), seed, d as u64)?;
+        let (seen, hidden) = holdout.apply(test.document(d), seed, d as u64)?;
         if seen.terms.is_empty() {
             continue;
         }
@@ -367,7 +328,7 @@ mod tests {
 
     #[test]
     fn perplexity_is_that_of_normalised_rates() {
-        // Rates 2, 1, 1, 1/2; hidden are one of the first word and two of the last: ((9/4) 9²)^(1/3).
+        // Rates 2, 1, 1, 1/2; held out are one of the first word and two of the last: ((9/4) 9²)^(1/3).
         let found = log_likelihood(&shares(&[2.0, 0.5], 4.5), &[1.0, 2.0]);
         let mut measured = Measured::default();
         measured.add(&[[found, found, 0.0, 3.0, 1.0]]);

@@ -2,12 +2,14 @@
 
 use crate::corpus::{Corpus, Document};
 use crate::error::Result;
-use crate::heldout::{FitSettings, Hide, Predictor, expected};
+use crate::expected::expected;
+use crate::heldout::{Holdout, Predictor};
+use crate::settings::FitSettings;
 use crate::trained::Trained;
 use rayon::prelude::*;
 use std::ops::Range;
 
-/// What is found of a document.
+/// The fit to a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Inferred {
     /// E z, layer by layer.
@@ -17,17 +19,23 @@ pub struct Inferred {
 }
 
 impl<'a> Predictor<'a> {
-    /// From a model on its own. The same seed gives the same numbers.
+    /// From a saved model. The same seed gives the same numbers.
     ///
     /// # Errors
-    /// What [`FitSettings::check`] says.
+    /// The errors of [`FitSettings::check`].
     pub fn of_trained(trained: &'a Trained, settings: FitSettings, seed: u64) -> Result<Self> {
-        let between = trained.between().to_vec();
-        Self::with((trained.shape(), trained.terms(), between), trained.network(), trained.settings(), settings, seed)
+        let layer_weights = trained.layer_weights().to_vec();
+        Self::with(
+            (trained.shape(), trained.terms(), layer_weights),
+            trained.network(),
+            trained.settings(),
+            settings,
+            seed,
+        )
     }
 
-    /// Fits the latents of documents of which every word is seen. What is found of one depends on its place in the corpus, but not on
-    /// the range that is asked for.
+    /// Fits the latents of documents to all their words. The random numbers of a document depend on its position in the corpus, but
+    /// not on the range.
     ///
     /// # Panics
     /// There is no such document, or one has a term that the model does not have.
@@ -35,7 +43,7 @@ impl<'a> Predictor<'a> {
         let one = |d: usize| {
             let (terms, counts) = corpus.document(d);
             let seen = Document { terms: terms.to_vec(), counts: counts.to_vec() };
-            let (own, bound) = self.fit(&seen, &Document::default(), Hide::Types, d as u64);
+            let (own, bound) = self.fit(&seen, &Document::default(), Holdout::Types, d as u64);
             Inferred { activations: expected(self.shape, self.method, &own, self.seed, d as u64), bound }
         };
         documents.into_par_iter().map(one).collect()

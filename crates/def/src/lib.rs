@@ -1,8 +1,8 @@
 //! Deep exponential families on text.
 //!
-//! [`corpus`] holds the counts: who reads them, how they are split, and one corpus that is always there. [`Training`] fits the
-//! layers, [`heldout`] says how well hidden words are foretold, and [`topics`] tells the latents by their words. [`Trained`] is what
-//! is kept of a training, for documents that come later.
+//! [`corpus`] reads and splits the counts, and has a built-in corpus. [`Training`] fits the layers, [`heldout`] measures how well
+//! held-out words are predicted, and [`topics`] describes the latents by their words. [`Trained`] is a saved model for new
+//! documents.
 //!
 //! ```
 //! let bible = hyperprior_def::corpus::bible();
@@ -17,21 +17,20 @@ pub mod corpus;
 mod document;
 pub mod error;
 mod estimate;
-#[cfg(test)]
-mod estimate_law;
+mod expected;
 pub mod heldout;
 mod infer;
 mod kernel;
 mod local;
+mod memory;
+mod minibatch;
 mod natural;
 mod network;
-mod room;
 mod settings;
 mod shape;
 pub mod topics;
 mod train;
 mod trained;
-mod visit;
 mod weights;
 
 pub use activity::Activity;
@@ -45,7 +44,7 @@ pub use shape::{Family, Layer, Shape};
 pub use topics::Topics;
 pub use train::{Epoch, Training};
 pub use trained::Trained;
-pub use weights::{Belief, Between, TermPrior, TermWeights};
+pub use weights::{LayerWeights, TermPrior, TermWeights, WeightPosterior};
 
 /// The book's samples, compiled and run as doctests.
 #[cfg(doctest)]

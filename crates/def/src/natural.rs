@@ -1,27 +1,27 @@
-//! Steps of discrete latents, by the curvature of the bound. Where its derivative along a mean is s, the natural parameter, ln m of
-//! a count or the log odds of a binary latent, goes up by a share of s: the natural gradient (Amari, 1998). With the other latents
-//! as they are, a whole s takes a binary latent to its best. Of a count s falls with m itself, near the best by about the words
-//! Σ_v W_v that one more of it brings for each unit of ln m where no other latent has a part in them, and its share is the smaller
-//! for that: otherwise it would leap over its best and back.
+//! Natural-gradient steps of discrete latents (Amari, 1998). If the derivative of the bound along a mean is s, the natural
+//! parameter, ln m of a count or the log odds of a binary latent, moves by a share of s. With the other latents held fixed, a step
+//! of s takes a binary latent to its optimum. For a count s itself falls with m: near the optimum by about Σ_v W_v, the words that
+//! one more of it brings, for each unit of ln m, if no other latent explains those words. Its share is reduced accordingly;
+//! otherwise it would overshoot.
 
-use crate::kernel::between::RATE_MIN;
+use crate::kernel::layer::RATE_MIN;
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
 use hyperprior_math::single::Lanes;
 use hyperprior_math::single::simd::{V, exp, ln, load, softplus_sigmoid, splat};
 
-/// How far a step goes at most, and how far from 0 λ.
+/// The largest step, and the largest |λ|.
 const STEP_MAX: f32 = 0.5;
 const FAR: f32 = 12.0;
 
-/// How fast s falls with ln m of a count, over what it would where no other latent has a part in its words.
+/// How fast s falls with ln m of a count, relative to the case that no other latent explains its words.
 const STIFF: f32 = 1.0 / 3.0;
 
-/// λ for the mean m = ln(1 + e^λ) + the least.
+/// λ for the mean m = ln(1 + e^λ) + the least rate.
 #[inline(always)]
 fn parameter<S: Simd>(s: S, m: V<S>) -> V<S> {
     let x = (m - RATE_MIN).max(splat(s, 6.2e-6));
-    // ln(e^x − 1), where x is small by its series.
+    // ln(e^x − 1), by its series if x is small.
     let small = ln(s, x.mul_add(x * 0.5, x));
     let large = x + ln(s, splat(s, 1.0) - exp(s, -x));
     x.simd_lt(splat(s, 0.01)).select(small, large)
@@ -46,7 +46,7 @@ fn bits_kernel<S: Simd>(s: S, at: &mut [Lanes], gradient: &[Lanes], share: f32) 
 }
 
 simd_fn!(
-    /// Takes λ of binary latents that share of the way that its gradient asks for.
+    /// Moves λ of binary latents by a share of the natural gradient.
     pub(crate) fn ascend_bits(at: &mut [Lanes], gradient: &[Lanes], share: f32) = bits_kernel
 );
 
@@ -61,13 +61,13 @@ fn counts_kernel<S: Simd>(s: S, at: &mut [Lanes], gradient: &[Lanes], words: &[L
         };
         let step = step(s, load(s, &gradient.0), sigmoid, splat(s, share) / stiff);
         let moved = parameter(s, (soft + RATE_MIN) * exp(s, step));
-        // Where there is nothing to climb nothing moves.
+        // A zero gradient leaves λ exactly where it is.
         step.simd_eq(splat(s, 0.0)).select(lambda, moved).store_slice(&mut at.0);
     }
 }
 
 simd_fn!(
-    /// The same of counts, each of which brings so many words; none are said of layers above the lowest.
+    /// The same for counts; `words` are the words that each brings, empty for layers above the lowest.
     pub(crate) fn ascend_counts(at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) = counts_kernel
 );
 
@@ -90,14 +90,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_of_many_words_settle() {
-        // x words of one kind, W of them for each of the count: the best mean is near x/W, and steps get there from anywhere.
+    fn counts_of_many_words_converge() {
+        // x words of one type and a weight W: the optimal mean is near x/W, and the steps reach it from anywhere.
         for (words, brought) in [(50.0_f32, 10.0_f32), (2500.0, 500.0), (60.0, 20.0), (40.0, 5.0)] {
             for start in [-9.0_f32, 0.5, 30.0] {
                 let mut at = [Lanes([start; LANES])];
                 let mean = |l: f32| if l > 20.0 { l } else { l.exp().ln_1p() } + RATE_MIN;
                 let signal = |m: f32| {
-                    // E over a Poisson of Δ(x ln(1 + W z)), less the words brought, with a prior of mean 1.
+                    // E of Δ(x ln(1 + W z)) over a Poisson, less the words brought, with a prior of mean 1.
                     let (mut p, mut sum) = (f64::from(-m).exp(), 0.0);
                     for z in 0..400 {
                         let rate = 1.0 + f64::from(brought) * f64::from(z);

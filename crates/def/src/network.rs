@@ -1,14 +1,14 @@
-//! An inference network: the parameters of a document from its words, instead of parameters of its own.
+//! An inference network: it computes the parameters of a document from its words, so that the document has none of its own.
 //!
-//! One hidden layer of rectified units. What goes in is ln(1 + x) of each word, scaled to length one, and the logarithm of the
-//! document's length; so a document costs its words times the hidden units.
+//! One hidden layer of rectified units. The inputs are ln(1 + x) of each word, scaled to norm one, and the logarithm of the
+//! document's length; so the cost of a document is its words times the hidden units.
 
 use crate::adam::{Adam, Units, ascend};
 use crate::kernel::total;
 use crate::kernel::words::Words;
 use crate::settings::Settings;
 use crate::shape::Shape;
-use hyperprior_math::random::{Stream, stream};
+use hyperprior_math::random::{Stream, TextPurpose, stream};
 use hyperprior_math::simd::{Simd, prelude::*};
 use hyperprior_math::simd_fn;
 use hyperprior_math::single::simd::{load, splat};
@@ -16,14 +16,14 @@ use hyperprior_math::single::{LANES, Lanes, lanes_len};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
-/// Streams for its start are apart from all others.
-const NETWORK: u64 = u64::MAX - 6;
-/// How large the weights are at the start: those of words, and those of outputs.
+/// The random stream of its start.
+const NETWORK: u64 = TextPurpose::Network.step();
+/// The initial sizes of the weights of words and of outputs.
 const WORD: f32 = 0.5;
 const OUTPUT: f32 = 0.1;
-/// ln(1 + length) is taken from here, in these units.
+/// The centre and scale of ln(1 + length).
 const LENGTH: (f32, f32) = (5.0, 2.0);
-/// The size of its steps beside that of a document's own parameters.
+/// The size of its steps relative to those of a document's own parameters.
 const STEP: f32 = 0.03;
 
 /// The network's weights and the moments of their gradients.
@@ -33,31 +33,31 @@ pub(crate) struct Network {
     /// For each term a row over the hidden units; the last row is the length's.
     words: Vec<Lanes>,
     moments: [Vec<Lanes>; 2],
-    /// Of each hidden unit a row over the outputs, then the outputs' own; and the hidden units' own.
+    /// For each hidden unit a row over the outputs, then the outputs' biases; and the hidden units' biases.
     rows: Vec<Lanes>,
     bias: Vec<Lanes>,
     adam: [Adam; 2],
 }
 
-/// What one document's pass left behind, and the derivatives along its hidden units.
+/// The state of one document's forward pass, and the derivatives along its hidden units.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pass {
     hidden: Vec<Lanes>,
     d_hidden: Vec<Lanes>,
-    /// 1 over the length of the inputs, and the input of the document's length.
+    /// 1 over the norm of the word inputs, and the input for the document's length.
     scale: f32,
     length: f32,
 }
 
 impl Pass {
-    /// What a word of this count puts in.
+    /// The input of a word with this count.
     fn input(&self, count: f32) -> f32 {
         self.scale * count.ln_1p()
     }
 }
 
 impl Network {
-    /// A network of so many hidden units whose outputs begin around `start`.
+    /// A network with this many hidden units whose outputs start around `start`.
     pub(crate) fn new(terms_len: usize, hidden_len: usize, start: &[Lanes], rng: &mut Stream) -> Self {
         let (ht, outputs) = (lanes_len(hidden_len), start.len());
         let mut normal = |size: f32| -> f32 {
@@ -84,7 +84,7 @@ impl Network {
         }
     }
 
-    /// The one that the settings ask for, with the outputs that documents of their own would start from.
+    /// The network of these settings, if any; its outputs start where documents' own parameters would.
     pub(crate) fn of(settings: &Settings, shape: &Shape, terms_len: usize) -> Option<Self> {
         let units = settings.amortize?;
         let mut rng = stream(settings.seed, NETWORK, 0, 0);
@@ -98,12 +98,12 @@ impl Network {
         self.bias.len()
     }
 
-    /// How many vectors the outputs take.
+    /// The number of vectors of the outputs.
     fn outputs_len(&self) -> usize {
         self.rows.len() / (self.hidden_len + 1)
     }
 
-    /// The length of the gradient along all weights but those of words.
+    /// The length of the gradient along all weights except those of words.
     pub(crate) fn gradient_len(&self) -> usize {
         self.rows.len() + self.bias.len()
     }
@@ -122,7 +122,7 @@ impl Network {
         all
     }
 
-    /// What the outputs depend on, without the moments.
+    /// The weights without the moments.
     pub(crate) fn weights(&self) -> [&[Lanes]; 3] {
         [&self.words, &self.rows, &self.bias]
     }
@@ -131,7 +131,7 @@ impl Network {
         [&mut self.words, &mut self.rows, &mut self.bias]
     }
 
-    /// How many steps were taken.
+    /// The number of steps taken.
     pub(crate) fn number(&self) -> u32 {
         self.adam[0].number()
     }
@@ -165,8 +165,8 @@ impl Network {
         }
     }
 
-    /// Adds the derivatives along all weights but those of words to `gradient`, given those along the outputs; what the words need
-    /// stays in the pass.
+    /// Adds the derivatives along all weights except those of words to `gradient`, given those along the outputs; the derivatives
+    /// along the hidden units, which the words' weights need, stay in the pass.
     pub(crate) fn backward(&self, pass: &mut Pass, d_out: &[Lanes], gradient: &mut [Lanes]) {
         let n = self.outputs_len();
         let (d_rows, d_bias) = gradient.split_at_mut(self.rows.len());
@@ -183,8 +183,8 @@ impl Network {
         add(d_bias, &pass.d_hidden, 1.0);
     }
 
-    /// A step up the gradients. `passes_of` goes through the passes and counts of the documents in which a term occurs; terms that
-    /// no document has stay where they are.
+    /// A step up the gradients. `passes_of` iterates over the passes and counts of the documents in which a term occurs; the
+    /// weights of terms that occur nowhere do not change.
     pub(crate) fn ascend<'p, I>(
         &mut self,
         gradient: &[Lanes],
@@ -206,17 +206,17 @@ impl Network {
         all.enumerate().for_each_init(
             || vec![Lanes::default(); ht],
             |d_row, (v, ((row, first), second))| {
-                let mut is_there = v == last;
+                let mut occurs = v == last;
                 d_row.fill(Lanes::default());
-                if is_there {
+                if occurs {
                     passes.iter().for_each(|pass| add(d_row, &pass.d_hidden, pass.length));
                 } else {
                     for (pass, count) in passes_of(v) {
                         add(d_row, &pass.d_hidden, pass.input(count));
-                        is_there = true;
+                        occurs = true;
                     }
                 }
-                if is_there {
+                if occurs {
                     ascend(row, d_row, [first, second], number, Units::own(ht, size));
                 }
             },
@@ -253,7 +253,7 @@ simd_fn!(
 mod tests {
     use super::*;
 
-    /// Along every kind of weight, the derivative is the central difference.
+    /// The derivative along every kind of weight is the central difference.
     #[test]
     fn the_gradient_is_that_of_the_outputs() {
         let start = vec![Lanes([0.5; LANES]); 2];
@@ -294,6 +294,6 @@ mod tests {
                 seen += i32::from(pass.d_hidden[0].0[lane] != 0.0);
             }
         }
-        assert!(seen > 10, "most units must be at work for the test to say something: {seen}");
+        assert!(seen > 10, "most units must be active for the test to mean anything: {seen}");
     }
 }

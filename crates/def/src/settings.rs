@@ -1,20 +1,20 @@
-//! What decides how a training goes.
+//! The settings of a training, and of fits to documents given the weights.
 
 use crate::error::{Error, Result};
 use crate::local::Method;
 use crate::shape::{Family, Layer, Shape};
-use crate::weights::{Belief, TermPrior};
+use crate::weights::{TermPrior, WeightPosterior};
 use hyperprior_math::single::DRAWS;
 use serde::{Deserialize, Serialize};
 
-/// Steps where some latents are continuous, beside others: their gradients change with every draw of the rest.
+/// The relative step size if some latents are continuous: their gradients change with every draw of the others.
 const CONTINUOUS: f32 = 0.4;
-/// The most hidden units.
+/// The largest number of hidden units.
 const HIDDEN_MAX: usize = 4096;
-/// The largest mean that latents start from.
+/// The largest initial mean of the latents.
 const ACTIVITY_MAX: f32 = 50.0;
 
-/// Everything that decides how a training goes.
+/// The settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
@@ -22,32 +22,33 @@ pub struct Settings {
     pub layers: Vec<Layer>,
     /// The variational model of a document.
     pub method: Method,
-    /// The hidden units of a network that gives documents their parameters; without it each document has its own.
+    /// The number of hidden units of an inference network; without it each document has its own parameters.
     pub amortize: Option<usize>,
-    /// What is believed of the weights.
-    pub weights: Belief,
+    /// The approximate posterior of the weights.
+    pub weights: WeightPosterior,
     /// The prior of the words' weights.
     pub term_prior: TermPrior,
-    /// The share of all words that a background of every term's share in the corpus explains. It is given, not learnt.
+    /// The share of all words explained by the background, the terms' frequencies in the corpus. It is fixed, not learnt.
     pub background: f32,
-    /// The mean that latents start from; Gaussian ones start from 0.
+    /// The initial mean of the latents; Gaussian latents start at 0.
     pub activity: f32,
     /// The shape of the latents of gamma layers: below 1, most are near 0 and few are large.
     pub gamma_shape: f32,
-    /// The seed: same seed, same numbers, at any number of threads.
+    /// The seed: the same seed gives the same numbers on any number of threads.
     pub seed: u64,
-    /// How often every document is visited.
+    /// The number of passes over all documents.
     pub epochs: u32,
     /// Documents in a minibatch.
     pub batch: usize,
     /// Draws of a document's latents in a step: 1, 2, 4 or 8.
     pub draws: usize,
-    /// Steps of a document's own parameters at a visit.
+    /// Steps of a document's own parameters in each minibatch.
     pub local_steps: u32,
-    /// The size of those steps at the beginning; from half way on it falls along a half cosine.
+    /// The initial size of those steps; from half way on it decays along a half cosine.
     pub local_size: f32,
-    /// The size of steps of the weights between layers.
-    pub between_size: f32,
+    /// The size of the steps of the weights between layers.
+    #[serde(rename = "between_size")]
+    pub layer_weights_size: f32,
 }
 
 impl Default for Settings {
@@ -56,7 +57,7 @@ impl Default for Settings {
             layers: vec![Layer { family: Family::Poisson, width: 50 }],
             method: Method::default(),
             amortize: None,
-            weights: Belief::default(),
+            weights: WeightPosterior::default(),
             term_prior: TermPrior::default(),
             background: 0.02,
             activity: 1.0,
@@ -67,13 +68,13 @@ impl Default for Settings {
             draws: 4,
             local_steps: 5,
             local_size: 0.5,
-            between_size: 0.02,
+            layer_weights_size: 0.02,
         }
     }
 }
 
 impl Settings {
-    /// Whether every field has a meaning.
+    /// Checks that every field is valid.
     ///
     /// # Errors
     /// [`Error::BadSetting`] naming the field.
@@ -88,17 +89,17 @@ impl Settings {
             ("activity", self.activity),
             ("gamma_shape", self.gamma_shape),
             ("local_size", self.local_size),
-            ("between_size", self.between_size),
+            ("layer_weights_size", self.layer_weights_size),
         ] {
             if !positive(x) {
-                return bad(field, x.to_string(), "it is a number above 0");
+                return bad(field, x.to_string(), "it must be a number above 0");
             }
         }
         if self.background >= 1.0 {
-            return bad("background", self.background.to_string(), "it is a share, above 0 and below 1");
+            return bad("background", self.background.to_string(), "it must be above 0 and below 1");
         }
         if self.activity > ACTIVITY_MAX {
-            return bad("activity", self.activity.to_string(), "a mean of at most 50 is where latents can start");
+            return bad("activity", self.activity.to_string(), "latents can start from a mean of at most 50");
         }
         if self.batch == 0 {
             return bad("batch", self.batch.to_string(), "a minibatch has at least one document");
@@ -110,13 +111,55 @@ impl Settings {
             return bad("amortize", units.to_string(), "a network has from 1 to 4096 hidden units");
         }
         if self.local_steps == 0 {
-            return bad("local_steps", self.local_steps.to_string(), "a document takes at least one step at a visit");
+            return bad(
+                "local_steps",
+                self.local_steps.to_string(),
+                "a document takes at least one step in a minibatch",
+            );
         }
         Ok(())
     }
 
-    /// The size of documents' steps at the beginning.
+    /// The initial size of the documents' steps.
     pub(crate) fn size(&self, shape: &Shape) -> f32 {
         self.local_size * if shape.is_continuous() { CONTINUOUS } else { 1.0 }
+    }
+}
+
+/// The settings of a fit to a document given the weights, the same for every method.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FitSettings {
+    /// The number of steps; from half way on their size decays along a half cosine.
+    pub steps: u32,
+    /// Their initial size.
+    pub size: f32,
+    /// Draws in a step: 1, 2, 4 or 8.
+    pub draws: usize,
+}
+
+impl FitSettings {
+    /// Checks that every field is valid.
+    ///
+    /// # Errors
+    /// [`Error::BadSetting`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        let bad = |field, value: String, reason| Err(Error::BadSetting { field, value, reason });
+        if !(self.size > 0.0 && self.size.is_finite()) {
+            return bad("size", self.size.to_string(), "it must be a number above 0");
+        }
+        if !(1..=DRAWS).contains(&self.draws) || !self.draws.is_power_of_two() {
+            return bad("draws", self.draws.to_string(), "use 1, 2, 4 or 8 draws");
+        }
+        if self.steps == 0 {
+            return bad("steps", self.steps.to_string(), "a document takes at least one step");
+        }
+        Ok(())
+    }
+}
+
+impl Default for FitSettings {
+    fn default() -> Self {
+        Self { steps: 300, size: 0.3, draws: 4 }
     }
 }

@@ -1,4 +1,4 @@
-//! The layers of a deep exponential family, and how its latents lie in lanes.
+//! The layers of a deep exponential family, and the layout of its latents in lanes.
 
 use crate::error::{Error, Result};
 use hyperprior_math::single::{LANES, Lanes, lanes_len};
@@ -7,7 +7,7 @@ use std::fmt;
 use std::ops::Range;
 use std::str::FromStr;
 
-/// The law of a layer's latents given the layer above.
+/// The distribution of a layer's latents given the layer above.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -16,19 +16,19 @@ pub enum Family {
     Poisson,
     /// z ~ Bernoulli(sigmoid(a)).
     Bernoulli,
-    /// z ~ Gamma with mean softplus(a) and a shape that is given.
+    /// z ~ Gamma with mean softplus(a) and a fixed shape.
     Gamma,
-    /// z ~ N(a, 1). Not next to the words, whose rates are not below 0.
+    /// z ~ N(a, 1). Not next to the words, whose rates cannot be negative.
     Gaussian,
 }
 
 impl Family {
-    /// Whether z is a number on a line. Then q(z | λ) has a scale beside its location.
+    /// Whether z is continuous. Then q(z | λ) has a scale as well as a location.
     pub(crate) fn is_continuous(self) -> bool {
         matches!(self, Self::Gamma | Self::Gaussian)
     }
 
-    /// The intercept a at which a latent has about this mean, where one of its kind can.
+    /// The intercept a at which a latent has about this mean, or the nearest possible one.
     pub(crate) fn intercept(self, mean: f32) -> f32 {
         match self {
             Self::Poisson | Self::Gamma => mean.exp_m1().ln(),
@@ -40,7 +40,7 @@ impl Family {
         }
     }
 
-    /// The λ at which q(z | λ) has that mean.
+    /// The λ at which q(z | λ) has this mean.
     pub(crate) fn parameter(self, mean: f32) -> f32 {
         match self {
             Self::Poisson | Self::Bernoulli | Self::Gaussian => self.intercept(mean),
@@ -48,23 +48,23 @@ impl Family {
         }
     }
 
-    /// The logarithm of the scale that q(z | λ) starts with.
+    /// The logarithm of the initial scale of q(z | λ).
     pub(crate) fn log_scale(self) -> f32 {
         if self.is_continuous() { SCALE.ln() } else { 0.0 }
     }
 
-    /// A mean to start from that a latent of this kind can have.
+    /// The nearest initial mean that a latent of this family can have.
     pub(crate) fn possible(self, mean: f32) -> f32 {
         match self {
             Self::Poisson | Self::Gamma => mean,
             Self::Bernoulli => mean.clamp(0.05, 0.5),
-            // Either side is as good.
+            // Both signs are equally good.
             Self::Gaussian => 0.0,
         }
     }
 }
 
-/// The scale that a continuous latent starts with.
+/// The initial scale of a continuous latent.
 const SCALE: f32 = 0.5;
 
 impl fmt::Display for Family {
@@ -99,39 +99,38 @@ impl FromStr for Family {
 /// One layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Layer {
-    /// The law of its latents.
+    /// The distribution of its latents.
     pub family: Family,
-    /// How many there are.
+    /// The number of latents.
     pub width: usize,
 }
 
-/// The layers, the one next to the words first. Each starts at a new vector of lanes, so that lanes beyond its last latent are
-/// empty.
+/// The layers, the one next to the words first. Each starts at a new vector of lanes; the lanes after its last latent are empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
     layers: Vec<Layer>,
     /// Where the tiles of each layer begin; one more number than there are layers.
     firsts: Vec<usize>,
-    /// The same of the scales, which come after all latents; layers whose factors have none take no room.
+    /// The same for the scales, which come after all latents; layers whose factors have no scale take no space.
     scales: Vec<usize>,
-    /// Whether counts in q have a scale.
-    is_tight: bool,
+    /// Whether counts have Conway–Maxwell factors in q, which have a scale.
+    is_conway_maxwell: bool,
 }
 
 /// The widest layer that is allowed.
 const WIDTH_MAX: usize = 4096;
 
 impl Shape {
-    /// Lays the layers out.
+    /// The layout of these layers.
     ///
     /// # Errors
-    /// [`Error::BadSetting`] where there is no layer, an empty one, one that is too wide, or a Gaussian one next to the words.
+    /// [`Error::BadSetting`] if there is no layer, an empty one, one that is too wide, or a Gaussian one next to the words.
     pub fn new(layers: &[Layer]) -> Result<Self> {
         Self::with(layers, false)
     }
 
-    /// The same, where counts in q may keep closer to their mode than a Poisson's do.
-    pub(crate) fn with(layers: &[Layer], is_tight: bool) -> Result<Self> {
+    /// The same, with Conway–Maxwell factors for counts in q if asked for.
+    pub(crate) fn with(layers: &[Layer], is_conway_maxwell: bool) -> Result<Self> {
         let bad = |value: String, reason| Err(Error::BadSetting { field: "layers", value, reason });
         if layers.is_empty() {
             return bad(String::new(), "a model has at least one layer; write its width, such as 50");
@@ -142,7 +141,7 @@ impl Shape {
         if layers[0].family == Family::Gaussian {
             return bad(
                 format!("gaussian:{}", layers[0].width),
-                "the layer next to the words adds to their rates, so its latents are not below 0; make it poisson, bernoulli or \
+                "the layer next to the words adds to their rates, so its latents cannot be negative; make it poisson, bernoulli or \
                  gamma, and put gaussian layers above it",
             );
         }
@@ -152,11 +151,11 @@ impl Shape {
         }
         let mut scales = vec![firsts[layers.len()]];
         for layer in layers {
-            let has_scale = layer.family.is_continuous() || is_tight && layer.family == Family::Poisson;
+            let has_scale = layer.family.is_continuous() || is_conway_maxwell && layer.family == Family::Poisson;
             let len = if has_scale { lanes_len(layer.width) } else { 0 };
             scales.push(scales[scales.len() - 1] + len);
         }
-        Ok(Self { layers: layers.to_vec(), firsts, scales, is_tight })
+        Ok(Self { layers: layers.to_vec(), firsts, scales, is_conway_maxwell })
     }
 
     /// The layers.
@@ -164,12 +163,12 @@ impl Shape {
         &self.layers
     }
 
-    /// How many latents a document has.
+    /// The number of latents of a document.
     pub fn latents_len(&self) -> usize {
         self.layers.iter().map(|layer| layer.width).sum()
     }
 
-    /// How many vectors of lanes its latents take.
+    /// The number of vectors of lanes of its latents.
     pub fn tiles_len(&self) -> usize {
         self.firsts[self.layers.len()]
     }
@@ -179,27 +178,27 @@ impl Shape {
         self.firsts[layer]..self.firsts[layer + 1]
     }
 
-    /// Whether a layer's latents are counts that have a scale in q.
-    pub(crate) fn is_tight(&self, layer: usize) -> bool {
-        self.is_tight && self.layers[layer].family == Family::Poisson
+    /// Whether a layer's latents are counts with Conway–Maxwell factors in q.
+    pub(crate) fn is_conway_maxwell(&self, layer: usize) -> bool {
+        self.is_conway_maxwell && self.layers[layer].family == Family::Poisson
     }
 
     /// The λ at which latents of a layer have about this mean.
     pub(crate) fn parameter(&self, layer: usize, mean: f32) -> f32 {
-        if self.is_tight(layer) { mean.ln() } else { self.layers[layer].family.parameter(mean) }
+        if self.is_conway_maxwell(layer) { mean.ln() } else { self.layers[layer].family.parameter(mean) }
     }
 
-    /// The vectors of λ with the logarithms of a layer's scales; none where its factors have none.
+    /// The vectors of λ with the logarithms of a layer's scales; empty if its factors have no scale.
     pub(crate) fn scales(&self, layer: usize) -> Range<usize> {
         self.scales[layer]..self.scales[layer + 1]
     }
 
-    /// How many vectors of lanes λ takes: those of the latents, and those of the scales.
+    /// The number of vectors of lanes of λ: those of the latents, and those of the scales.
     pub(crate) fn lambda_len(&self) -> usize {
         self.scales[self.layers.len()]
     }
 
-    /// The vectors of continuous latents, each with that of its scales.
+    /// The vectors of continuous latents, each with the vector of its scales.
     pub(crate) fn scaled(&self) -> impl Iterator<Item = (usize, usize)> {
         let continuous = (0..self.layers.len()).filter(|l| self.layers[*l].family.is_continuous());
         continuous.flat_map(|l| self.tiles(l).zip(self.scales(l)))
@@ -210,7 +209,7 @@ impl Shape {
         self.layers.iter().any(|layer| layer.family.is_continuous())
     }
 
-    /// The vectors of the layer above, and how many latents it has; none above the top.
+    /// The vectors of the layer above and its number of latents; empty above the top.
     pub fn above(&self, layer: usize) -> (Range<usize>, usize) {
         match self.layers.get(layer + 1) {
             Some(above) => (self.tiles(layer + 1), above.width),
@@ -218,7 +217,7 @@ impl Shape {
         }
     }
 
-    /// Where latent `k` of a layer is: its vector and lane.
+    /// The vector and lane of latent `k` of a layer.
     pub fn place(&self, layer: usize, k: usize) -> (usize, usize) {
         (self.firsts[layer] + k / LANES, k % LANES)
     }
@@ -235,7 +234,7 @@ impl Shape {
         mask
     }
 
-    /// The same of λ.
+    /// The same for λ.
     pub(crate) fn lambda_mask(&self) -> Vec<Lanes> {
         let mut mask = self.mask();
         for l in 0..self.layers.len() {
@@ -262,7 +261,7 @@ mod tests {
         assert!(Shape::new(&[]).is_err() && Shape::new(&[layer(0)]).is_err());
     }
 
-    /// Catches scales that lie over latents or over each other, and a mask in another order.
+    /// Catches scales that overlap latents or each other, and a mask in the wrong order.
     #[test]
     fn scales_come_after_all_latents() {
         let layer = |family, width| Layer { family, width };
@@ -272,7 +271,7 @@ mod tests {
         assert_eq!([0, 1, 2].map(|l| shape.scales(l)), [5..7, 7..7, 7..8]);
         let ones: Vec<f32> = shape.lambda_mask().iter().map(|lanes| lanes.0.iter().sum()).collect();
         assert_eq!(ones, [16.0, 4.0, 16.0, 14.0, 3.0, 16.0, 4.0, 3.0]);
-        let said = Shape::new(&layers[2..]).expect_err("rates below 0").to_string();
+        let said = Shape::new(&layers[2..]).expect_err("negative rates").to_string();
         assert!(said.contains("gaussian:3") && said.contains("poisson, bernoulli or gamma"), "{said}");
     }
 }

@@ -1,8 +1,8 @@
-//! Topics: the latents of a trained model told by their words.
+//! Topics: the latents of a trained model, described by their words.
 //!
-//! A latent k of the lowest layer adds z_k E W_vk to the rate of term v. Its words are the terms with the largest
-//! E W_vk / Σ_v E W_vk, and it explains Σ_v E W_vk · mean E z_k of the mean length of a document. A latent above speaks through
-//! the latents of the layer below that it raises most; its words are those of the latter, weighted.
+//! A latent k of the lowest layer adds z_k E W_vk to the rate of term v. Its words are the terms with the largest E W_vk / Σ_v E
+//! W_vk, and it explains Σ_v E W_vk · mean E z_k of the mean length of a document. A latent above is described by the latents of
+//! the layer below that it raises most; its words are theirs, weighted.
 
 use crate::activity::Activity;
 use crate::corpus::Corpus;
@@ -14,16 +14,16 @@ use serde::Serialize;
 pub struct Word {
     /// The term.
     pub word: String,
-    /// Its share of all that the topic says.
+    /// Its share of the topic's total rate.
     pub share: f64,
 }
 
 /// A latent of the lowest layer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Topic {
-    /// Its place among the topics of its layer, from 1; the one that explains most comes first.
+    /// Its rank among the topics, from 1; the one that explains most comes first.
     pub number: usize,
-    /// Its place in the model, from 0.
+    /// Its index in the model, from 0.
     pub latent: usize,
     /// The share of all words that it explains.
     pub share: f64,
@@ -43,19 +43,19 @@ pub struct Use {
 /// A latent of a layer above the lowest.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Theme {
-    /// Its place among the themes of its layer, from 1; the one whose activity adds most words comes first.
+    /// Its rank among the themes of its layer, from 1; the one whose activity adds most words comes first.
     pub number: usize,
-    /// Its place in the model, from 0.
+    /// Its index in the model, from 0.
     pub latent: usize,
-    /// Its mean activity in a document; in a Gaussian layer, on either side of zero.
+    /// Its mean activity in a document; in a Gaussian layer the mean of |E z|.
     pub activity: f64,
-    /// What it raises most in the layer below, the largest weight first.
+    /// The latents of the layer below that it raises most, the largest weight first.
     pub uses: Vec<Use>,
-    /// The words that it reaches through these, the largest share first.
+    /// Its words through these, the largest share first.
     pub words: Vec<Word>,
 }
 
-/// Every latent by its words.
+/// Every latent, described by its words.
 ///
 /// ```
 /// use hyperprior_def::{Activity, Family, Layer, Settings, Topics, Training, corpus};
@@ -77,53 +77,53 @@ pub struct Topics {
     pub themes: Vec<Vec<Theme>>,
 }
 
-/// How many topics below a theme is told by.
+/// The number of topics below that describe a theme.
 const USES: usize = 4;
 
-/// What a unit of each latent of a layer adds to the rates of the terms, and in which order the latents are told.
-struct Told {
+/// The rates of the terms for a unit of each latent of a layer, and the latents ranked by the words they explain.
+struct Ranked {
     rates: Vec<Vec<f64>>,
     order: Vec<usize>,
 }
 
 impl Topics {
-    /// Of a training as it stands, with up to `words_len` words for each latent; `corpus` is what it trains on.
+    /// From the current state of a training on `corpus`, with up to `words_len` words for each latent.
     pub fn new(training: &Training, corpus: &Corpus, activity: &Activity, words_len: usize) -> Self {
         let (weights, vocabulary) = (training.terms(), corpus.vocabulary());
         let rates: Vec<Vec<f64>> = (0..weights.width())
             .map(|k| (0..weights.terms_len()).map(|v| f64::from(weights.mean(v, k))).collect())
             .collect();
-        let mut told = Told::new(rates, activity.means(0));
+        let mut ranked = Ranked::new(rates, activity.means(0));
         let length = corpus.tokens_len() as f64 / corpus.documents_len() as f64;
         let topic = |(place, latent): (usize, &usize)| Topic {
             number: place + 1,
             latent: *latent,
-            share: explained(&told.rates[*latent], activity.means(0)[*latent]) / length,
-            words: words(&told.rates[*latent], vocabulary, words_len),
+            share: explained(&ranked.rates[*latent], activity.means(0)[*latent]) / length,
+            words: words(&ranked.rates[*latent], vocabulary, words_len),
         };
-        let topics = told.order.iter().enumerate().map(topic).collect();
+        let topics = ranked.order.iter().enumerate().map(topic).collect();
         let mut themes = Vec::new();
-        for (layer, between) in training.between().iter().enumerate().filter(|(_, b)| b.parents_len() > 0) {
-            let uses: Vec<Vec<(usize, f64)>> = (0..between.parents_len())
-                .map(|parent| used(&told.order, &|child| f64::from(between.mean(parent, child))))
+        for (layer, layer_weights) in training.layer_weights().iter().enumerate().filter(|(_, b)| b.parents_len() > 0) {
+            let uses: Vec<Vec<(usize, f64)>> = (0..layer_weights.parents_len())
+                .map(|parent| used(&ranked.order, &|child| f64::from(layer_weights.mean(parent, child))))
                 .collect();
-            let below = told;
+            let below = ranked;
             let sizes = activity.sizes(layer + 1);
-            told = Told::new(uses.iter().map(|uses| below.reached(uses)).collect(), sizes);
+            ranked = Ranked::new(uses.iter().map(|uses| below.reached(uses)).collect(), sizes);
             let theme = |(place, latent): (usize, &usize)| Theme {
                 number: place + 1,
                 latent: *latent,
                 activity: sizes[*latent],
                 uses: uses[*latent].iter().map(|(place, weight)| Use { number: place + 1, weight: *weight }).collect(),
-                words: words(&told.rates[*latent], vocabulary, words_len),
+                words: words(&ranked.rates[*latent], vocabulary, words_len),
             };
-            themes.push(told.order.iter().enumerate().map(theme).collect());
+            themes.push(ranked.order.iter().enumerate().map(theme).collect());
         }
         Self { background_share: training.background_share(), topics, themes }
     }
 }
 
-impl Told {
+impl Ranked {
     fn new(rates: Vec<Vec<f64>>, means: &[f64]) -> Self {
         let explained: Vec<f64> = rates.iter().zip(means).map(|(rates, mean)| explained(rates, *mean)).collect();
         Self { order: descending(&explained), rates }
@@ -139,12 +139,12 @@ impl Told {
     }
 }
 
-/// How many words of a document a latent of that mean activity accounts for.
+/// The words of a document that a latent of this mean activity explains.
 fn explained(rates: &[f64], mean: f64) -> f64 {
     mean * rates.iter().sum::<f64>()
 }
 
-/// The latents below that are raised most: their places in the order in which they are told, and their weights.
+/// The latents below that are raised most: their ranks, and their weights.
 fn used(order: &[usize], weight: &dyn Fn(usize) -> f64) -> Vec<(usize, f64)> {
     let weights: Vec<f64> = order.iter().map(|latent| weight(*latent)).collect();
     let positive = descending(&weights).into_iter().filter(|place| weights[*place] > 0.0);
@@ -157,7 +157,7 @@ pub(crate) fn words(rates: &[f64], vocabulary: &[String], len: usize) -> Vec<Wor
     positive.take(len).map(|v| Word { word: vocabulary[v].clone(), share: rates[v] / total }).collect()
 }
 
-/// The places of the values, the largest value first, of equal ones the earlier.
+/// The indices of the values, the largest value first; ties in their original order.
 pub(crate) fn descending(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*b].total_cmp(&values[*a]));
@@ -174,7 +174,7 @@ mod tests {
     const SKY: [&str; 4] = ["cloud", "moon", "star", "sun"];
     const TABLE: [&str; 4] = ["bread", "oil", "salt", "wine"];
 
-    /// Forty documents of the sky and twenty of the table.
+    /// Forty documents about the sky and twenty about the table.
     fn corpus() -> Corpus {
         let vocabulary: Vec<String> = SKY.iter().chain(&TABLE).map(|word| (*word).to_owned()).collect();
         let documents = 60_u32;
@@ -198,14 +198,14 @@ mod tests {
         let of_word = |word: &Word| corpus.vocabulary().iter().position(|term| *term == word.word).expect("a term");
         let words = &topics.topics[0].words;
         let weights = words.iter().map(|w| (training.terms().mean(of_word(w), lowest), training.terms().sum(lowest)));
-        let between = &training.between()[0];
-        let rows = (0..between.parents_len()).map(|p| (0..widths[0]).map(|c| between.mean(p, c)).collect());
+        let layer_weights = &training.layer_weights()[0];
+        let rows = (0..layer_weights.parents_len()).map(|p| (0..widths[0]).map(|c| layer_weights.mean(p, c)).collect());
         (topics.clone(), weights.collect(), rows.collect())
     }
 
-    /// Catches words of the wrong latent, shares that are not of the latent's own sum, and an order that is not by share.
+    /// Catches words of the wrong latent, shares of the wrong sum, and an order that is not by share.
     #[test]
-    fn topics_keep_apart_what_never_meets() {
+    fn topics_separate_words_that_never_occur_together() {
         let corpus = corpus();
         let (found, weights, _) = trained(&corpus, &[4]);
         assert!(found.themes.is_empty());
@@ -218,7 +218,7 @@ mod tests {
         let of_sky: f64 = found.topics.iter().filter(|t| of(t).contains(&true)).map(|t| t.share).sum();
         let total: f64 = found.topics.iter().map(|topic| topic.share).sum::<f64>() + found.background_share;
         assert!((total - 1.0).abs() < 0.1, "the shares sum to {total}");
-        assert!(of_sky > 0.4, "two thirds of the words are of the sky: {of_sky}");
+        assert!(of_sky > 0.4, "two thirds of the words are about the sky: {of_sky}");
         for (i, topic) in found.topics.iter().enumerate() {
             assert_eq!(topic.number, i + 1);
             assert!(topic.words.is_sorted_by(|a, b| a.share >= b.share));
@@ -231,7 +231,7 @@ mod tests {
         }
     }
 
-    /// Catches rows and columns that are exchanged, numbers that do not follow the order below, and weights below zero.
+    /// Catches transposed weights, numbers that do not follow the order below, and negative weights.
     #[test]
     fn themes_name_what_they_raise() {
         let corpus = corpus();

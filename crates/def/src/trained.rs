@@ -1,26 +1,26 @@
-//! A trained model by itself: all that documents which it never saw are fitted with, without those that it learnt from.
+//! A saved model: what is needed to fit new documents, without the training documents.
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::network::Network;
-use crate::room;
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::topics::{Topics, Word, descending, words};
 use crate::train::Training;
-use crate::weights::{Between, TermWeights};
-use hyperprior::sealed::{DAMAGED_HEAD, Opener, Sealer};
+use crate::weights::{LayerWeights, TermWeights};
+use hyperprior::checkpoint::{ChecksumReader, ChecksumWriter, DAMAGED_HEAD};
 use hyperprior_math::random::stream;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::io::{self, Read, Write};
 
-/// The first line; the number goes up when what follows changes.
+/// The first line, with the version of the format.
 const FORMAT: &[u8] = b"hyperprior topics model 1\n";
 
-/// What is not an array.
+/// Everything except the arrays.
 #[derive(Debug, Serialize, Deserialize)]
 struct Head {
-    /// Of the program that wrote it.
+    /// The version of the program that wrote it.
     version: String,
     settings: Settings,
     epoch: u32,
@@ -51,7 +51,7 @@ pub struct Trained {
     settings: Settings,
     shape: Shape,
     terms: TermWeights,
-    between: Vec<Between>,
+    layer_weights: Vec<LayerWeights>,
     network: Option<Network>,
     epoch: u32,
     order: Vec<usize>,
@@ -59,11 +59,11 @@ pub struct Trained {
 }
 
 impl Training<'_> {
-    /// Writes all that other documents are fitted with, for [`Trained::load`]. Topics are numbered as `topics` has them; without,
-    /// as their weights let expect.
+    /// Writes what is needed to fit other documents, for [`Trained::load`]. Topics are numbered as in `topics`; without it, by the
+    /// words that their weights explain.
     ///
     /// # Errors
-    /// What the system says.
+    /// The errors of the writer.
     pub fn save_model(&self, topics: Option<&Topics>, out: impl Write) -> io::Result<()> {
         let order = match topics {
             Some(topics) => topics.topics.iter().map(|topic| topic.latent).collect(),
@@ -78,10 +78,10 @@ impl Training<'_> {
             vocabulary: self.corpus.vocabulary().to_vec(),
         };
         let background: Vec<f32> = (0..self.terms.terms_len()).map(|v| self.terms.background(v)).collect();
-        let mut out = Sealer::new(out, FORMAT, &head)?;
+        let mut out = ChecksumWriter::new(out, FORMAT, &head)?;
         out.floats(&background)?;
         self.terms.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
-        self.between.iter().try_for_each(|between| out.lanes(between.means()))?;
+        self.layer_weights.iter().try_for_each(|layer_weights| out.lanes(layer_weights.means()))?;
         let network = self.network.iter().flat_map(Network::weights);
         network.into_iter().try_for_each(|lanes| out.lanes(lanes))?;
         out.finish()
@@ -89,41 +89,47 @@ impl Training<'_> {
 }
 
 impl Trained {
-    /// As it was written.
+    /// Reads a model.
     ///
     /// # Errors
-    /// [`Error::Model`] for a file that is none, is of another version, is cut off or damaged.
+    /// [`Error::Model`] if the file is not a model, is of another version, is cut off or damaged.
     pub fn load(file: impl Read) -> Result<Self> {
         let bad = |reason| Error::Model { reason };
-        let (mut file, head): (_, Head) = Opener::new(file, FORMAT).map_err(bad)?;
+        let (mut file, head): (_, Head) = ChecksumReader::new(file, FORMAT).map_err(bad)?;
         let Head { settings, epoch, sharpness, order, vocabulary, .. } = head;
         settings.check().map_err(|_| bad(DAMAGED_HEAD))?;
-        let shape = Shape::with(&settings.layers, settings.method.is_tight()).map_err(|_| bad(DAMAGED_HEAD))?;
+        let shape =
+            Shape::with(&settings.layers, settings.method.is_conway_maxwell()).map_err(|_| bad(DAMAGED_HEAD))?;
         let width = settings.layers[0].width;
         let is_order = order.len() == width && order.iter().all(|latent| *latent < width);
         if !is_order || order.iter().collect::<HashSet<_>>().len() < width || vocabulary.is_empty() {
             return Err(bad(DAMAGED_HEAD));
         }
-        room::is_there(&settings, &shape, vocabulary.len(), 0).map_err(|_| bad(DAMAGED_HEAD))?;
+        memory::check(&settings, &shape, vocabulary.len(), 0).map_err(|_| bad(DAMAGED_HEAD))?;
         let mut background = vec![0.0; vocabulary.len()];
         file.floats(&mut background).map_err(bad)?;
-        // What these begin with is written over.
+        // The initial values are overwritten.
         let mut terms = TermWeights::new(settings.weights, settings.term_prior, width, &|_, _| 0.0, &background, 0.0);
         let mut rng = stream(0, 0, 0, 0);
-        let mut between = Between::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
+        let mut layer_weights =
+            LayerWeights::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
         let mut network = Network::of(&settings, &shape, vocabulary.len());
         let of_network = network.iter_mut().flat_map(Network::weights_mut);
-        for lanes in terms.arrays_mut().into_iter().chain(between.iter_mut().map(Between::means_mut)).chain(of_network)
+        for lanes in terms
+            .arrays_mut()
+            .into_iter()
+            .chain(layer_weights.iter_mut().map(LayerWeights::means_mut))
+            .chain(of_network)
         {
             file.lanes(lanes).map_err(bad)?;
         }
         file.finish().map_err(bad)?;
         terms.restore(sharpness);
-        between.iter_mut().for_each(Between::settle);
-        Ok(Self { settings, shape, terms, between, network, epoch, order, vocabulary })
+        layer_weights.iter_mut().for_each(LayerWeights::use_means);
+        Ok(Self { settings, shape, terms, layer_weights, network, epoch, order, vocabulary })
     }
 
-    /// The settings that it was trained with.
+    /// The settings of the training.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
@@ -139,21 +145,21 @@ impl Trained {
     }
 
     /// The weights between layers, at their means.
-    pub fn between(&self) -> &[Between] {
-        &self.between
+    pub fn layer_weights(&self) -> &[LayerWeights] {
+        &self.layer_weights
     }
 
-    /// What gives documents their parameters, where they have none of their own.
+    /// The inference network, if documents have no parameters of their own.
     pub(crate) fn network(&self) -> Option<&Network> {
         self.network.as_ref()
     }
 
-    /// The epochs that it was trained for; fewer than [`Settings::epochs`] where that was not the end.
+    /// The number of epochs of training; less than [`Settings::epochs`] if the training was not finished.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The latents of the lowest layer in the order in which they are numbered as topics.
+    /// The latents of the lowest layer in the order of their numbers as topics.
     pub fn order(&self) -> &[usize] {
         &self.order
     }
@@ -172,14 +178,14 @@ impl Trained {
         words(&rates, &self.vocabulary, len)
     }
 
-    /// The share of a document's words that each latent of the lowest layer explains, where the latents are at these means; the
-    /// background explains the rest. A word is shared out in proportion to what each adds to its rate. All are 0 for a document
-    /// without words.
+    /// The share of a document's words that each latent of the lowest layer explains, with the latents at these means; the
+    /// background explains the rest. A word is divided in proportion to the contributions to its rate. All shares are 0 for a
+    /// document without words.
     ///
     /// # Panics
     /// There are not as many means as latents, or there is no such term.
     pub fn shares(&self, lowest: &[f32], (terms, counts): (&[u32], &[f32])) -> Vec<f64> {
-        assert_eq!(lowest.len(), self.terms.width(), "a mean for each latent");
+        assert_eq!(lowest.len(), self.terms.width(), "one mean for each latent");
         let mut shares = vec![0.0; lowest.len()];
         for (term, count) in terms.iter().zip(counts) {
             let v = *term as usize;

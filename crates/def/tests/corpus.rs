@@ -1,7 +1,7 @@
-//! The corpus itself: how it is built, taken apart and split, and the one that is built in.
+//! The corpus itself: construction, subsets and splits, and the built-in corpus.
 
 use hyperprior_def::Corpus;
-use hyperprior_def::corpus::{Document, bible, hide_tokens, hide_types};
+use hyperprior_def::corpus::{Document, bible, hold_out_tokens, hold_out_types};
 use hyperprior_testkit::mean::assert_mean;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -61,7 +61,7 @@ fn the_bible() {
     for stop in ["the", "thou", "hath", "art"] {
         assert!(!bible.vocabulary().iter().any(|term| term == stop), "{stop}");
     }
-    // What the files hold is what the constructor would take.
+    // The constructor accepts what the files contain.
     let again = Corpus::new(
         bible.starts().to_vec(),
         bible.terms().to_vec(),
@@ -88,23 +88,23 @@ fn a_split_is_a_partition_that_the_seed_decides() {
     assert_eq!(bible.split(1.0, 7).unwrap().0.len(), 0);
     for share in [-0.1, 1.1, f64::NAN] {
         let error = bible.split(share, 7).unwrap_err().to_string();
-        assert_eq!(error, format!("setting `share` = {share} is not possible: it is a share, between 0 and 1"));
-        assert_eq!(hide_types(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
-        assert_eq!(hide_tokens(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
+        assert_eq!(error, format!("setting `share` = {share} is not possible: it must be between 0 and 1"));
+        assert_eq!(hold_out_types(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
+        assert_eq!(hold_out_tokens(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
     }
 }
 
-/// Whoever changes these changes what every seed gives: say so in the CHANGELOG.
+/// Changing these changes the results of every seed: say so in the CHANGELOG.
 const GOLDEN_SPLIT: [usize; 4] = [6, 10, 13, 16];
 
 #[test]
 fn golden_draws() {
     let document = (&[2, 3, 5, 7, 11][..], &[1.0, 9.0, 4.0, 2.0, 30.0][..]);
-    let types = hide_types(document, 0.4, 5, 17).unwrap().1;
+    let types = hold_out_types(document, 0.4, 5, 17).unwrap().1;
     assert_eq!(types.terms, [7, 11]);
-    let tokens = hide_tokens(document, 0.4, 5, 17).unwrap().1;
+    let tokens = hold_out_tokens(document, 0.4, 5, 17).unwrap().1;
     assert_eq!((tokens.terms, tokens.counts), (vec![2, 3, 5, 11], vec![1.0, 3.0, 1.0, 14.0]));
-    assert_ne!(hide_types(document, 0.4, 5, 18).unwrap().1, types);
+    assert_ne!(hold_out_types(document, 0.4, 5, 18).unwrap().1, types);
 }
 
 #[test]
@@ -121,12 +121,12 @@ fn shuffling_keeps_names_with_their_documents() {
 }
 
 #[test]
-fn each_word_is_hidden_with_the_probability_asked_for() {
-    // One share for all words would pass if each document were hidden or seen as a whole; the second mean would not.
+fn each_token_is_held_out_with_the_given_probability() {
+    // The first mean alone would also pass if each document were held out or observed as a whole; the second would not.
     let (terms, counts) = (&[0, 1, 2][..], &[1.0, 20.0, 5.0][..]);
     let (mut hidden_share, mut both) = (Vec::new(), Vec::new());
     for index in 0..4000 {
-        let (_, hidden) = hide_tokens((terms, counts), 0.3, 11, index).unwrap();
+        let (_, hidden) = hold_out_tokens((terms, counts), 0.3, 11, index).unwrap();
         let of = |term: u32| hidden.terms.binary_search(&term).map_or(0.0, |i| f64::from(hidden.counts[i]));
         hidden_share.push((of(0) + of(1) + of(2)) / 26.0);
         both.push(of(0) * of(1));
@@ -150,7 +150,7 @@ proptest! {
     #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::default() })]
 
     #[test]
-    fn hiding_conserves_counts(
+    fn holding_out_conserves_counts(
         document in prop::collection::btree_map(0..50_u32, 1..9_u8, 0..20),
         share in 0.0..=1.0,
         seed: u64,
@@ -159,14 +159,14 @@ proptest! {
         let terms: Vec<u32> = document.keys().copied().collect();
         let counts: Vec<f32> = document.values().map(|&count| f32::from(count)).collect();
         let whole: BTreeMap<u32, f32> = terms.iter().copied().zip(counts.iter().copied()).collect();
-        for hide in [hide_types, hide_tokens] {
-            let (observed, hidden) = hide((&terms, &counts), share, seed, index).unwrap();
+        for hold_out in [hold_out_types, hold_out_tokens] {
+            let (observed, hidden) = hold_out((&terms, &counts), share, seed, index).unwrap();
             prop_assert_eq!(sum(&observed, &hidden), whole.clone());
             prop_assert!(terms.len() >= 2 || hidden.terms.is_empty());
             prop_assert!(observed.terms.is_sorted() && hidden.terms.is_sorted());
-            prop_assert_eq!(hide((&terms, &counts), share, seed, index).unwrap(), (observed, hidden));
+            prop_assert_eq!(hold_out((&terms, &counts), share, seed, index).unwrap(), (observed, hidden));
         }
-        let (observed, hidden) = hide_types((&terms, &counts), share, seed, index).unwrap();
+        let (observed, hidden) = hold_out_types((&terms, &counts), share, seed, index).unwrap();
         prop_assert!(hidden.terms.iter().all(|term| !observed.terms.contains(term)));
         if terms.len() >= 2 && share > 0.0 {
             prop_assert!(!observed.terms.is_empty() && !hidden.terms.is_empty());

@@ -1,4 +1,4 @@
-//! What the readers say of files that they cannot read.
+//! The readers' messages about files that they cannot read.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 

@@ -1,15 +1,15 @@
-//! Where all latents are counts in one layer, no mixture of Poissons bounds ln p(x) better than Poissons with its mean: the reason
-//! why dependence between topics is worth nothing there, whatever the hierarchical variational model.
+//! If all latents are counts in one layer, no mixture of Poissons gives a better bound on ln p(x) than Poissons with the same mean.
+//! This is why dependence between topics gains nothing there, whatever the hierarchical variational model.
 //!
-//! The bound is E[g(z)] − KL(q ‖ q̄) with q̄ the Poissons of the same mean and g = ln p(x, z) − ln q̄(z) = Σ_v x_v ln(b_v + W_v·z) + a
-//! linear function. Along a mean, E over Poissons has the expected difference of g as its derivative, and the matrix of second
+//! The bound is E[g(z)] − KL(q ‖ q̄) with q̄ the Poissons of the same mean and g = ln p(x, z) − ln q̄(z) = Σ_v x_v ln(b_v + W_v·z) plus
+//! a linear function. Along a mean, E over Poissons has the expected difference of g as its derivative, and the matrix of second
 //! differences of ln(b + w·z) = ∫ (e^−s − e^−s(b + w·z)) ds/s is −∫ (1 − e^−s w_i)(1 − e^−s w_j) e^−s(b + w·z) ds/s, which is
-//! nowhere positive. So E g is concave in the means, and mixing can only lower it; the KL lowers it further.
+//! negative semidefinite. So E g is concave in the means, and mixing can only lower it; the KL lowers it further.
 
 use hyperprior_math::special::ln_factorial;
 use proptest::prelude::*;
 
-/// Counts beyond this have no probability worth counting for means of up to 6.
+/// Counts beyond this have negligible probability for means of up to 6.
 const VALUES: usize = 40;
 
 fn log_poisson(z: usize, mean: f64) -> f64 {

@@ -1,16 +1,16 @@
-//! The readers: the same corpus from each format, and what becomes of text.
+//! The readers: the same corpus from each format, and counts from text.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use hyperprior_def::Corpus;
-use hyperprior_def::corpus::{Format, Note, ReadSettings, StopWords, TextSettings, read, read_from, words};
+use hyperprior_def::corpus::{Format, ReadSettings, StopWords, TextSettings, Warning, read, read_from, words};
 use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// A file of this test's own.
+/// A temporary file of this test.
 fn file(name: &str, contents: &[u8]) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("read").join(name);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -37,7 +37,7 @@ fn written(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> Vec<u8> {
     bytes
 }
 
-fn text(text: &'static str, settings: TextSettings) -> (Corpus, Vec<Note>) {
+fn text(text: &'static str, settings: TextSettings) -> (Corpus, Vec<Warning>) {
     let settings = ReadSettings { text: settings, ..ReadSettings::default() };
     read_from("a.txt", text.as_bytes(), &settings).unwrap_or_else(|e| panic!("{e}"))
 }
@@ -54,7 +54,7 @@ fn every_format_plain_and_compressed() {
     ] {
         assert_eq!(read(file(name, &bytes), &settings).unwrap(), (corpus.clone(), vec![]), "{name}");
         assert_eq!(read(file(&format!("{name}.gz"), &zipped(&bytes)), &settings).unwrap().0, corpus, "{name}.gz");
-        // The contents decide where the name says nothing, and a compressed file need not be called .gz.
+        // The contents decide if the name does not, and a compressed file need not be called .gz.
         assert_eq!(read(file(&format!("{name}.dat"), &zipped(&bytes)), &settings).unwrap().0, corpus, "{name}.dat");
         assert_eq!(read(file(&format!("{name}.txt"), &bytes), &settings).unwrap().0, corpus, "{name}.txt");
         let windows = [
@@ -67,21 +67,21 @@ fn every_format_plain_and_compressed() {
 }
 
 #[test]
-fn documents_without_words_are_left_out_and_names_stay_with_theirs() {
+fn documents_without_words_are_left_out_and_names_stay_with_their_documents() {
     let names = file("names", b"first\nsecond\nthird\nfourth\n\n");
     let settings = ReadSettings { names: Some(names), ..ReadSettings::default() };
-    let left_out = Note::EmptyDocuments { dropped: 2, seen: 4 };
+    let left_out = Warning::EmptyDocuments { dropped: 2, seen: 4 };
     for (name, contents) in [
         ("e.ldac", "0\n1 1:2\n\n2 2:0 0:1\n"),
         ("e.uci", "4\n3\n3\n4 1 1\n2 2 2\n4 3 0\n"),
         ("e.mtx", "%%MatrixMarket matrix coordinate real general\n% a remark\n\n4 3 2\n2 2 2e0\n4 1 1.0\n"),
     ] {
-        let (corpus, notes) = read_from(name, contents.as_bytes(), &settings).unwrap_or_else(|e| panic!("{e}"));
+        let (corpus, warnings) = read_from(name, contents.as_bytes(), &settings).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(corpus.names(), ["second", "fourth"]);
         assert_eq!(corpus.document(0), (&[1][..], &[2.0][..]));
         assert_eq!(corpus.document(1), (&[0][..], &[1.0][..]));
         assert_eq!(corpus.vocabulary(), ["0", "1", "2"]);
-        assert_eq!(notes, [Note::NumberedTerms { terms_len: 3 }, left_out.clone()]);
+        assert_eq!(warnings, [Warning::NumberedTerms { terms_len: 3 }, left_out.clone()]);
     }
     let (corpus, _) = read_from("unnamed", "0\n1 1:2\n".as_bytes(), &ReadSettings::default()).unwrap();
     assert_eq!(corpus.names(), ["2"]);
@@ -102,7 +102,7 @@ fn a_term_twice_in_a_document_is_added_up() {
 }
 
 #[test]
-fn what_is_a_word() {
+fn words_of_a_text() {
     let cases = [
         ("Well-known THINGS", "well known things"),
         ("don't Don’t o'clock 'quoted' dogs' James's rock'n'roll", "dont dont oclock quoted dogs james rocknroll"),
@@ -125,11 +125,11 @@ fn limits_on_the_vocabulary() {
     let lines = "ash birch cedar\nash birch birch elm\nash fir\nash birch fir\n";
     let open = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
     assert_eq!(text(lines, open.clone()).0.vocabulary(), ["ash", "birch", "cedar", "elm", "fir"]);
-    let (corpus, notes) = text(lines, TextSettings::default());
+    let (corpus, warnings) = text(lines, TextSettings::default());
     assert_eq!(corpus.vocabulary(), ["birch", "fir"]);
     assert_eq!(corpus.document(1), (&[0][..], &[2.0][..]));
-    assert_eq!(notes, [Note::Vocabulary { kept: 2, seen: 5 }]);
-    // Three are in one or two documents each; the alphabet decides between equals.
+    assert_eq!(warnings, [Warning::Vocabulary { kept: 2, seen: 5 }]);
+    // Ties are broken alphabetically.
     assert_eq!(
         text(lines, TextSettings { most_terms: Some(3), ..open.clone() }).0.vocabulary(),
         ["ash", "birch", "fir"]
@@ -150,13 +150,13 @@ fn limits_on_documents() {
         longest_document: Some(4),
         ..TextSettings::default()
     };
-    let (corpus, notes) = text(lines, settings);
+    let (corpus, warnings) = text(lines, settings);
     assert_eq!(corpus.names(), ["3"]);
-    let messages: Vec<String> = notes.iter().map(Note::to_string).collect();
+    let messages: Vec<String> = warnings.iter().map(Warning::to_string).collect();
     assert_eq!(
         messages,
         [
-            "3 of 3 different words are in the vocabulary",
+            "3 of 3 distinct words are in the vocabulary",
             "documents left out because they have no words: 2 of 5",
             "documents left out because of their length: 1 too short and 1 too long, of 5"
         ]
@@ -164,7 +164,7 @@ fn limits_on_documents() {
 }
 
 #[test]
-fn stop_words_of_ones_own_or_none() {
+fn own_stop_words_or_none() {
     let lines = "the Ash isn't here\nthe Ash isn't there\n";
     let of = |stop_words| {
         text(lines, TextSettings { stop_words, largest_share: 1.0, ..TextSettings::default() }).0.vocabulary().join(" ")
@@ -187,12 +187,12 @@ fn a_folder_of_text() {
     }
     let folder = file("folder/b.txt", b"ash birch\nash").parent().unwrap().to_path_buf();
     let text = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
-    let (corpus, notes) = read(&folder, &ReadSettings { text, ..ReadSettings::default() }).unwrap();
+    let (corpus, warnings) = read(&folder, &ReadSettings { text, ..ReadSettings::default() }).unwrap();
     assert_eq!(corpus.names(), [&format!("a{}c.txt.gz", std::path::MAIN_SEPARATOR), "b.txt"]);
     assert_eq!(corpus.vocabulary(), ["ash", "birch", "elm"]);
     assert_eq!(corpus.document(1), (&[0, 1][..], &[2.0, 1.0][..]));
-    assert_eq!(notes[0], Note::OtherFiles { left_out: 1 });
-    assert_eq!(notes[2], Note::EmptyDocuments { dropped: 1, seen: 3 });
+    assert_eq!(warnings[0], Warning::OtherFiles { left_out: 1 });
+    assert_eq!(warnings[2], Warning::EmptyDocuments { dropped: 1, seen: 3 });
 }
 
 #[test]

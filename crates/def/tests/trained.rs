@@ -1,16 +1,17 @@
-//! A trained model by itself: it is what was trained, fits documents within what is exact, and reads them in its own words.
+//! A saved model: it equals the trained one, its bounds are below and near the exact evidence, and it reads documents with its own
+//! vocabulary.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior::{Batch, Model};
-use hyperprior_def::corpus::{Format, Known, KnownCorpus, ReadSettings};
-use hyperprior_def::heldout::{FitSettings, Hide, Measured, Predictor};
+use hyperprior_def::corpus::{FixedVocabulary, FixedVocabularyCorpus, Format, ReadSettings};
+use hyperprior_def::heldout::{FitSettings, Holdout, Measured, Predictor};
 use hyperprior_def::{Corpus, DocumentModel, Error, Family, Layer, Method, Settings, Trained, Training};
 use hyperprior_math::random::stream;
 use rand::RngExt;
 use std::path::{Path, PathBuf};
 
-/// Documents of one or two of four topics, each with five terms of its own.
+/// Documents about one or two of four topics, each with five terms of its own.
 fn made(documents: usize) -> Corpus {
     let mut rng = stream(7, 0, 0, 0);
     let (mut starts, mut terms, mut counts) = (vec![0], Vec::new(), Vec::new());
@@ -58,7 +59,7 @@ fn a_model_is_read_as_it_was_written() {
 }
 
 #[test]
-fn what_is_no_model_is_refused() {
+fn files_that_are_not_models_are_refused() {
     let corpus = made(40);
     let (training, file) = trained(&corpus, &[(Family::Poisson, 3)], Method::MeanField);
     let reason = |bytes: &[u8]| match Trained::load(bytes) {
@@ -80,8 +81,8 @@ fn what_is_no_model_is_refused() {
     }
 }
 
-/// Σ_z p(x, z) over every configuration of a few switches. Catches a part of a document's bound that is left out or counted twice, the
-/// background or the factorials of a whole document for one: the least of these is worth more than the gap that is allowed.
+/// Σ_z p(x, z) over every configuration of a few binary latents. Catches a term of a document's bound that is left out or counted
+/// twice, such as the background or the factorials: the smallest of these is larger than the allowed gap.
 #[test]
 fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
     let corpus = made(80);
@@ -92,7 +93,7 @@ fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
     let columns = (0..6).flat_map(|i| (0..states).map(move |s| f64::from(u8::from(s >> i & 1 == 1)))).collect();
     let z = Batch::from_columns(columns, states);
     let evidence = |d: usize| {
-        let model = DocumentModel::new(read.shape(), read.terms(), read.between(), corpus.document(d));
+        let model = DocumentModel::new(read.shape(), read.terms(), read.layer_weights(), corpus.document(d));
         let mut logs = vec![0.0; states];
         model.log_joint(&z, &mut logs).unwrap();
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -105,16 +106,16 @@ fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
     }
     let len = gaps.len() as f64;
     let mean = gaps.iter().sum::<f64>() / len;
-    // Of draws, and of documents that are not all as easy.
+    // The error of draws, and of documents that differ.
     let error = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / (len - 1.0) / len).sqrt();
     assert!(mean > -5.0 * error && mean < 0.25, "{mean} {error}");
     assert!(5.0 * error + 0.25 < read.terms().background_sum(), "{error} {}", read.terms().background_sum());
 }
 
-/// Every document is of two topics at most, each with five terms of its own: the latents that have learnt a topic must explain its
-/// words and no others.
+/// Every document is about at most two topics, each with five terms of its own: the latents that have learnt a topic must explain
+/// its words and no others.
 #[test]
-fn words_are_shared_out_among_their_topics() {
+fn words_are_explained_by_their_topics() {
     let corpus = made(80);
     let (_, file) = trained(&corpus, &[(Family::Poisson, 8)], Method::MeanField);
     let read = Trained::load(file.as_slice()).unwrap();
@@ -136,31 +137,31 @@ fn words_are_shared_out_among_their_topics() {
     assert_eq!(read.shares(&found[0].activations[0], (&[], &[])), [0.0; 8]);
 }
 
-/// Catches a seed that depends on the range, and a document that is measured twice or not at all.
+/// Catches random numbers that depend on the range, and a document that is measured twice or not at all.
 #[test]
 fn documents_are_measured_in_any_ranges() {
     let corpus = made(50);
     let (training, _) = trained(&corpus, &[(Family::Poisson, 5)], Method::Hvm);
     let predictor = Predictor::new(&training, FitSettings { steps: 20, ..FitSettings::default() }).unwrap();
-    for hide in [Hide::Types, Hide::Tokens] {
+    for holdout in [Holdout::Types, Holdout::Tokens] {
         let mut measured = Measured::default();
         for range in [0..7, 7..8, 8..50] {
-            predictor.measure(&corpus, hide, range, &mut measured).unwrap();
+            predictor.measure(&corpus, holdout, range, &mut measured).unwrap();
         }
-        assert_eq!(measured.heldout(), predictor.heldout(&corpus, hide).unwrap());
+        assert_eq!(measured.heldout(), predictor.heldout(&corpus, holdout).unwrap());
     }
 }
 
-/// A file of a test's own.
+/// A temporary file of a test.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, text).unwrap();
     path
 }
 
-fn read(path: &Path, settings: &ReadSettings) -> hyperprior_def::Result<KnownCorpus> {
+fn read(path: &Path, settings: &ReadSettings) -> hyperprior_def::Result<FixedVocabularyCorpus> {
     let vocabulary = ["Moon", "sun", "wine", "the"].map(str::to_owned);
-    Known { vocabulary: &vocabulary, path: Path::new("run/model") }.read(path, settings)
+    FixedVocabulary { vocabulary: &vocabulary, path: Path::new("run/model") }.read(path, settings)
 }
 
 fn documents(corpus: &Corpus) -> Vec<Vec<(u32, f32)>> {
@@ -171,35 +172,35 @@ fn documents(corpus: &Corpus) -> Vec<Vec<(u32, f32)>> {
     (0..corpus.documents_len()).map(one).collect()
 }
 
-/// Text: words in any capitals, stop words that are known, those that are not, and documents without any.
+/// Text: words in any case, stop words inside and outside the vocabulary, unknown words, and documents without known words.
 #[test]
 fn words_are_looked_up() {
     let text = "The MOON and the moon and bread!\n\nbread and oil of a\nwine, Sun; wine\n";
-    let found = read(&file("known.txt", text), &ReadSettings::default()).unwrap();
+    let found = read(&file("documents.txt", text), &ReadSettings::default()).unwrap();
     let expected = vec![vec![(0, 2.0), (3, 2.0)], vec![], vec![], vec![(1, 1.0), (2, 2.0)]];
     assert_eq!(documents(&found.corpus), expected);
-    // Bread twice and oil; neither stop words nor `a`.
+    // Bread twice and oil, but neither stop words nor `a`.
     assert_eq!(found.unknown_len, 3);
     assert_eq!(found.corpus.names(), ["1", "2", "3", "4"]);
 }
 
 #[test]
-fn counts_are_of_the_known_terms() {
+fn counts_refer_to_the_vocabulary() {
     let text = "2 0:1 3:2\n0\n1 1:4\n";
-    let found = read(&file("known.ldac", text), &ReadSettings::default()).unwrap();
+    let found = read(&file("documents.ldac", text), &ReadSettings::default()).unwrap();
     assert_eq!(documents(&found.corpus), vec![vec![(0, 1.0), (3, 2.0)], vec![], vec![(1, 4.0)]]);
-    // In words of their own.
-    let vocabulary = Some(file("known.vocab", "sun\nbread\nmoon\nTHE\n"));
-    let found = read(&file("known.ldac", text), &ReadSettings { vocabulary, ..ReadSettings::default() }).unwrap();
+    // With a vocabulary of their own.
+    let vocabulary = Some(file("documents.vocab", "sun\nbread\nmoon\nTHE\n"));
+    let found = read(&file("documents.ldac", text), &ReadSettings { vocabulary, ..ReadSettings::default() }).unwrap();
     assert_eq!(documents(&found.corpus), vec![vec![(1, 1.0), (3, 2.0)], vec![], vec![]]);
     assert_eq!(found.unknown_len, 4);
-    // Documents that the header promises and that have no words keep their places.
-    let found = read(&file("known.uci", "3\n4\n1\n2 4 1\n"), &ReadSettings::default()).unwrap();
+    // Documents without words keep their positions.
+    let found = read(&file("documents.uci", "3\n4\n1\n2 4 1\n"), &ReadSettings::default()).unwrap();
     assert_eq!(documents(&found.corpus), vec![vec![], vec![(3, 1.0)], vec![]]);
 }
 
 #[test]
-fn what_cannot_be_read_is_said() {
+fn unreadable_files_have_messages() {
     let cases = [
         (file("large.ldac", "1 0:1\n2 1:1 4:1\n"), "large.ldac: line 2, column 7: term 4, but `run/model` has 4 terms"),
         (file("other.uci", "1\n9\n1\n1 9 1\n"), "the header says 9 terms, but `run/model` has 4"),

@@ -1,14 +1,14 @@
-//! Training as a whole: it finds topics that are there, gives the same numbers on any number of threads, and goes on where it was
-//! broken off.
+//! Training as a whole: it recovers the true topics, gives the same numbers on any number of threads, and resumes from a
+//! checkpoint.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-use hyperprior_def::heldout::{FitSettings, Hide, Predictor, unigram};
-use hyperprior_def::{Belief, Corpus, Error, Family, Layer, Method, Settings, Trained, Training};
+use hyperprior_def::heldout::{FitSettings, Holdout, Predictor, unigram};
+use hyperprior_def::{Corpus, Error, Family, Layer, Method, Settings, Trained, Training, WeightPosterior};
 use hyperprior_math::random::stream;
 use rand::RngExt;
 
-/// Documents of two or three of five topics, each with ten terms of its own.
+/// Documents about one or two of five topics, each with ten terms of its own.
 fn made(documents: usize) -> Corpus {
     let mut rng = stream(11, 0, 0, 0);
     let (mut starts, mut terms, mut counts) = (vec![0], Vec::new(), Vec::new());
@@ -30,32 +30,32 @@ fn settings(family: Family, method: Method) -> Settings {
 }
 
 #[test]
-fn topics_that_are_there_are_found() {
+fn true_topics_are_recovered() {
     let corpus = made(300);
     let (train, test) = corpus.split(0.2, 1).unwrap();
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
     for family in [Family::Poisson, Family::Bernoulli, Family::Gamma] {
-        for weights in [Belief::Gamma, Belief::LogNormal, Belief::Point] {
+        for weights in [WeightPosterior::Gamma, WeightPosterior::LogNormal, WeightPosterior::Point] {
             let settings = Settings { weights, ..settings(family, Method::Hvm) };
             let mut training = Training::new(&train, &settings).unwrap();
             (0..settings.epochs).for_each(|_| {
                 training.run_epoch();
             });
             let predictor = Predictor::new(&training, FitSettings::default()).unwrap();
-            for hide in [Hide::Types, Hide::Tokens] {
-                let found = predictor.heldout(&test, hide).unwrap();
-                let blind = unigram(&train, &test, hide, 1).unwrap();
-                // Who knows the two topics of a document guesses among twenty terms; who knows nothing, among fifty.
-                assert!(found.perplexity < 26.0 && blind > 45.0, "{family} {weights} {hide:?}: {found:?} {blind}");
-                assert!(found.perplexity_averaged < 26.0, "{family} {weights} {hide:?}: {found:?}");
+            for holdout in [Holdout::Types, Holdout::Tokens] {
+                let found = predictor.heldout(&test, holdout).unwrap();
+                let blind = unigram(&train, &test, holdout, 1).unwrap();
+                // Given the two topics of a document, a word is one of twenty terms; given nothing, one of fifty.
+                assert!(found.perplexity < 26.0 && blind > 45.0, "{family} {weights} {holdout:?}: {found:?} {blind}");
+                assert!(found.perplexity_averaged < 26.0, "{family} {weights} {holdout:?}: {found:?}");
             }
         }
     }
 }
 
-/// A network that has learnt from some documents tells the topics of others, and goes on where it was broken off.
+/// A network trained on some documents infers the topics of others, and its training resumes from a checkpoint.
 #[test]
-fn a_network_tells_the_topics_of_documents() {
+fn a_network_infers_the_topics_of_documents() {
     let corpus = made(400);
     let (train, test) = corpus.split(0.2, 1).unwrap();
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
@@ -63,7 +63,7 @@ fn a_network_tells_the_topics_of_documents() {
         let settings = Settings {
             layers: vec![Layer { family: Family::Poisson, width: 8 }],
             amortize: Some(32),
-            weights: Belief::Point,
+            weights: WeightPosterior::Point,
             epochs: 150,
             ..settings(Family::Poisson, method)
         };
@@ -80,19 +80,19 @@ fn a_network_tells_the_topics_of_documents() {
             resumed.run_epoch();
         });
         assert_eq!((training.history(), training.bound(1)), (resumed.history(), resumed.bound(1)));
-        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Hide::Tokens).unwrap();
+        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Holdout::Tokens).unwrap();
         assert!(found.perplexity < 27.0, "{method}: {found:?}");
         let mut file = Vec::new();
         training.save_model(None, &mut file).unwrap();
         let trained = Trained::load(file.as_slice()).unwrap();
         let predictor = Predictor::of_trained(&trained, FitSettings::default(), settings.seed).unwrap();
-        assert_eq!(predictor.heldout(&test, Hide::Tokens).unwrap(), found);
+        assert_eq!(predictor.heldout(&test, Holdout::Tokens).unwrap(), found);
     }
 }
 
-/// Gaussian latents above each kind, and a document's latents by every method.
+/// Gaussian latents above each family, with every method.
 #[test]
-fn continuous_layers_find_them_too() {
+fn continuous_layers_recover_them_too() {
     let corpus = made(300);
     let (train, test) = corpus.split(0.2, 1).unwrap();
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
@@ -106,7 +106,7 @@ fn continuous_layers_find_them_too() {
         (0..settings.epochs).for_each(|_| {
             training.run_epoch();
         });
-        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Hide::Types).unwrap();
+        let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Holdout::Types).unwrap();
         assert!(found.perplexity < 28.0 && found.elbo_per_word < 0.0, "{lowest} {method}: {found:?}");
     }
 }
@@ -130,9 +130,10 @@ fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
 }
 
 #[test]
-fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
+fn a_resumed_training_gives_the_same_numbers() {
     let corpus = made(60);
-    let mut settings = Settings { weights: Belief::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
+    let mut settings =
+        Settings { weights: WeightPosterior::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
     settings.layers.push(Layer { family: Family::Gamma, width: 2 });
     let mut whole = Training::new(&corpus, &settings).unwrap();
     let mut saved = Vec::new();
@@ -151,7 +152,7 @@ fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
     whole.save(&mut one).unwrap();
     resumed.save(&mut other).unwrap();
     assert!(one == other);
-    // What is not such a file, or no longer, is refused.
+    // Files that are not checkpoints, or are damaged, are refused.
     let reason = |bytes: &[u8], corpus: &Corpus| match Training::load(corpus, bytes) {
         Err(Error::Checkpoint { reason }) => reason,
         Err(other) => panic!("{other}"),
@@ -159,7 +160,7 @@ fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
     };
     assert_eq!(reason(&saved[..saved.len() - 1], &corpus), "it ends too early");
     assert_eq!(reason(b"not a training at all, only words", &corpus), "it is no such file");
-    assert_eq!(reason(&saved, &made(61)), "it goes with another corpus, or another split of it");
+    assert_eq!(reason(&saved, &made(61)), "it belongs to another corpus, or another split of it");
     for at in (0..saved.len()).step_by(saved.len() / 97 + 1) {
         let mut damaged = saved.clone();
         damaged[at] ^= 4;
@@ -168,7 +169,7 @@ fn a_training_that_was_broken_off_goes_on_to_the_same_numbers() {
 }
 
 #[test]
-fn settings_without_a_meaning_are_refused() {
+fn invalid_settings_are_refused() {
     let corpus = made(10);
     let refused = |settings: Settings| Training::new(&corpus, &settings).map(|_| ()).unwrap_err().to_string();
     let base = Settings::default;

@@ -40,12 +40,12 @@ impl Batch {
         Self { data, columns_len, draws_len }
     }
 
-    /// All columns, end to end, for whoever takes them over.
+    /// All columns, end to end; consumes the batch.
     pub fn into_vec(self) -> Vec<f64> {
         self.data
     }
 
-    /// Sets the shape and fills with zeros, keeping the allocation where it is large enough.
+    /// Sets the shape and fills with zeros, keeping the allocation if it is large enough.
     pub fn reset(&mut self, columns_len: usize, draws_len: usize) {
         self.data.clear();
         self.data.resize(columns_len * draws_len, 0.0);
@@ -53,7 +53,7 @@ impl Batch {
         self.draws_len = draws_len;
     }
 
-    /// Sets the shape without clearing: the contents are whatever was there. For outputs that are overwritten whole.
+    /// Sets the shape without clearing: the contents are whatever was there. For outputs that are overwritten completely.
     pub fn reshape(&mut self, columns_len: usize, draws_len: usize) {
         self.data.resize(columns_len * draws_len, 0.0);
         self.columns_len = columns_len;
@@ -75,7 +75,7 @@ impl Batch {
         &self.data[i * self.draws_len..(i + 1) * self.draws_len]
     }
 
-    /// Every draw of number `i`, to write.
+    /// Every draw of number `i`, mutable.
     pub fn column_mut(&mut self, i: usize) -> &mut [f64] {
         &mut self.data[i * self.draws_len..(i + 1) * self.draws_len]
     }
@@ -85,7 +85,7 @@ impl Batch {
         &self.data[range.start * self.draws_len..range.end * self.draws_len]
     }
 
-    /// Neighbouring columns as one slice, to write.
+    /// Neighbouring columns as one mutable slice.
     pub fn columns_mut(&mut self, range: std::ops::Range<usize>) -> &mut [f64] {
         &mut self.data[range.start * self.draws_len..range.end * self.draws_len]
     }
@@ -105,12 +105,12 @@ impl Batch {
         &self.data
     }
 
-    /// All columns, end to end, to write.
+    /// All columns, end to end, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [f64] {
         &mut self.data
     }
 
-    /// Makes this a copy of `other`, keeping the allocation where it is large enough.
+    /// Makes this a copy of `other`, keeping the allocation if it is large enough.
     pub fn copy_from(&mut self, other: &Self) {
         self.reshape(other.columns_len, other.draws_len);
         self.data.copy_from_slice(&other.data);

@@ -1,4 +1,4 @@
-//! Bijectors: smooth increasing maps from the real line onto where a variable lives.
+//! Bijectors: smooth increasing maps from the real line onto a variable's support.
 
 use crate::family::Support;
 use crate::special::{sigmoid, softplus};
@@ -7,12 +7,12 @@ use crate::special::{sigmoid, softplus};
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntervalError {
-    /// The ends are the wrong way round, infinite, not numbers, or leave no room between them.
+    /// The ends are in the wrong order, infinite, not numbers, or leave no room between them.
     #[error("an interval needs finite ends with lower < upper and room between them, not {lower} and {upper}")]
     Ends {
-        /// The lower end asked for.
+        /// The requested lower end.
         lower: f64,
-        /// The upper end asked for.
+        /// The requested upper end.
         upper: f64,
     },
 }
@@ -44,17 +44,17 @@ impl Interval {
         if is_open && interval.width().is_finite() { Ok(interval) } else { Err(IntervalError::Ends { lower, upper }) }
     }
 
-    /// The lower end, itself left out.
+    /// The lower end, excluded.
     pub fn lower(&self) -> f64 {
         self.lower
     }
 
-    /// The upper end, itself left out.
+    /// The upper end, excluded.
     pub fn upper(&self) -> f64 {
         self.upper
     }
 
-    /// The smallest number inside; above zero a normal one, since arithmetic on the others loses digits.
+    /// The smallest number inside; above zero a normal number, since arithmetic on subnormals loses digits.
     fn lowest(&self) -> f64 {
         if self.lower == 0.0 { f64::MIN_POSITIVE } else { self.lower.next_up() }
     }
@@ -70,7 +70,7 @@ impl Interval {
 
 /// A map y(x) from the real line onto a set, applied to every number of a slice.
 ///
-/// Where rounding would put y on the edge of its set, `forward` gives the nearest number inside.
+/// If rounding would put y on the edge of its set, `forward` gives the nearest number inside.
 ///
 /// ```
 /// use hyperprior_math::bijector::Bijector;
@@ -132,7 +132,7 @@ impl Bijector {
         }
     }
 
-    /// out = x(y): `forward` undone. NaN where y is not in the set.
+    /// out = x(y), the inverse of `forward`. NaN where y is not in the set.
     pub fn inverse(&self, y: &[f64], out: &mut [f64]) {
         match *self {
             Self::Identity => out.copy_from_slice(y),

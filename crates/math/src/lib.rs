@@ -1,6 +1,6 @@
-//! The mathematics under hyperprior; it knows no inference.
+//! The mathematics behind hyperprior, free of any inference.
 //!
-//! | room | what is in it |
+//! | module | contents |
 //! | --- | --- |
 //! | [`batch`] | S draws of several numbers, a column per number |
 //! | [`vector`] | exp, ln, tanh, softplus over slices, with SIMD chosen at run time |
@@ -10,10 +10,10 @@
 //! | [`random`] | a random stream per (seed, step, datum, draw); quasi-random normals |
 //! | [`family`] | distributions q(z | λ) with unconstrained λ: density, score, sampler, support, pathwise derivative |
 //! | [`bijector`] | constrained ↔ real |
-//! | [`flow`] | planar flows, either way round, and coupling flows |
+//! | [`flow`] | planar flows, in either direction, and coupling flows |
 //! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
 //! | [`network`] | fully connected networks |
-//! | [`single`] | single precision, for many small posteriors that have parameters of their own |
+//! | [`single`] | single precision, for many small posteriors, each with its own parameters |
 //! | [`scratch`] | a pool of buffers, so that hot loops do not allocate |
 
 pub mod batch;

@@ -1,12 +1,12 @@
 //! Triangular matrices: shared by all draws (a Gaussian's scale), or one small one per draw (a posterior's curvature).
 //!
-//! A lower triangle is packed row by row: entry (i, j), j ≤ i, is at i(i+1)/2 + j. The factorisation of one matrix is
-//! faer's. What runs over draws is written here with the draws innermost: a library sees a stack of small matrices one by
-//! one, these loops see eight draws at a time.
+//! A lower triangle is packed row by row: entry (i, j), j ≤ i, is at i(i+1)/2 + j. faer factorises single matrices. Loops
+//! over draws are written here with the draws innermost: a library would take a stack of small matrices one by one, these
+//! loops take eight draws at a time.
 
 use crate::simd::{LANES, Simd, V, load, prelude::*, splat, store};
 
-/// Where entry (i, j) of a packed lower triangle is.
+/// The index of entry (i, j) in a packed lower triangle.
 pub const fn packed(i: usize, j: usize) -> usize {
     i * (i + 1) / 2 + j
 }
@@ -16,7 +16,7 @@ pub const fn packed_len(n: usize) -> usize {
     n * (n + 1) / 2
 }
 
-/// The packed lower Cholesky factor of a symmetric matrix given row by row; `None` where it is not positive definite.
+/// The packed lower Cholesky factor of a symmetric matrix given row by row; `None` if it is not positive definite.
 ///
 /// ```
 /// let l = hyperprior_math::linalg::cholesky(&[4.0, 2.0, 2.0, 5.0], 2).unwrap();
@@ -29,8 +29,8 @@ pub fn cholesky(matrix: &[f64], n: usize) -> Option<Vec<f64>> {
     Some((0..n).flat_map(|i| (0..=i).map(move |j| (i, j))).map(|(i, j)| l[(i, j)]).collect())
 }
 
-/// The `count` directions along which a symmetric matrix (given row by row) is largest, each as long as the root of its
-/// eigenvalue, the largest first; `None` where the matrix is not finite.
+/// The first `count` principal directions of a symmetric matrix (given row by row), each as long as the root of its
+/// eigenvalue, the largest first; `None` if the matrix is not finite.
 pub fn principal_directions(matrix: &[f64], n: usize, count: usize) -> Option<Vec<Vec<f64>>> {
     let a = faer::Mat::from_fn(n, n, |i, j| matrix[i * n + j]);
     let eigen = a.self_adjoint_eigen(faer::Side::Lower).ok()?;
@@ -229,7 +229,7 @@ crate::simd_fn!(
 mod tests {
     use super::*;
 
-    /// A 3 × 3 factor per draw, and numbers to push through it.
+    /// A 3 × 3 factor per draw, and numbers to multiply by it.
     fn each(draws_len: usize) -> (Vec<f64>, Vec<f64>) {
         let l = |s: usize| [1.5, 0.2, 2.0 + 0.1 * s as f64, -0.4, 0.3, 0.9];
         let mut columns = vec![0.0; 6 * draws_len];

@@ -1,6 +1,6 @@
 //! A fully connected network over a batch: y = W_n tanh(… tanh(W_1 x + b_1) …) + b_n, with its pullback.
 //!
-//! Columns of draws go in and come out, laid end to end. A layer from m numbers to n costs O(mn) per draw.
+//! Input and output are columns of draws, laid end to end. A layer from m numbers to n costs O(mn) per draw.
 
 use crate::random::Stream;
 use crate::scratch::Scratch;
@@ -9,8 +9,8 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// A network of the given sizes: input, hidden layers, output. Hidden layers are tanh, the output is linear.
 ///
-/// Layer by layer its parameters are the weights, row by row, then the biases. Sizes of 0 are allowed: a network of no
-/// inputs is its biases. One size alone is the identity.
+/// Layer by layer its parameters are the weights, row by row, then the biases. Sizes of 0 are allowed: without inputs the
+/// output is the biases. A single size is the identity.
 ///
 /// ```
 /// use hyperprior_math::network::Mlp;
@@ -44,17 +44,17 @@ impl<Sizes: AsRef<[usize]>> Mlp<Sizes> {
         self.sizes.as_ref()
     }
 
-    /// How many numbers go in.
+    /// The number of inputs.
     pub fn input_len(&self) -> usize {
         self.sizes().first().copied().unwrap_or(0)
     }
 
-    /// How many numbers come out.
+    /// The number of outputs.
     pub fn output_len(&self) -> usize {
         self.sizes().last().copied().unwrap_or(0)
     }
 
-    /// How many numbers the hidden layers have together.
+    /// The total size of the hidden layers.
     pub fn hidden_len(&self) -> usize {
         let sizes = self.sizes();
         sizes.iter().take(sizes.len().saturating_sub(1)).skip(1).sum()
@@ -85,7 +85,7 @@ impl<Sizes: AsRef<[usize]>> Mlp<Sizes> {
     }
 
     /// output = the network of `input`. `hidden`, with [`hidden_len`](Self::hidden_len) columns, receives the hidden layers,
-    /// which [`pullback`](Self::pullback) asks for.
+    /// which [`pullback`](Self::pullback) needs.
     ///
     /// # Panics
     /// If a slice is shorter than its columns of `draws_len` draws.
@@ -107,8 +107,8 @@ impl<Sizes: AsRef<[usize]>> Mlp<Sizes> {
         output[..below.len()].copy_from_slice(below);
     }
 
-    /// Adds to `d_parameters` and `d_input`, given the cotangent of the output and what [`forward`](Self::forward) was
-    /// given and left in `hidden`.
+    /// Adds to `d_parameters` and `d_input`, given the cotangent of the output, the inputs of [`forward`](Self::forward) and
+    /// the `hidden` layers that it left.
     ///
     /// # Panics
     /// As [`forward`](Self::forward).
@@ -135,7 +135,7 @@ impl<Sizes: AsRef<[usize]>> Mlp<Sizes> {
             parameters_at -= layer_len(sizes[l - 1], sizes[l]);
             let layer = Layer::new(sizes, parameters, l, parameters_at);
             let d_layer = &mut d_parameters[parameters_at..end];
-            // The hidden numbers from `hidden_at` on belong to this layer and those above, the ones before it to those below.
+            // The hidden numbers from `hidden_at` on belong to this layer and those above, earlier ones to the layers below.
             let (d_below, d_own) = d_hidden.split_at_mut(hidden_at);
             let d_own = if l + 1 == sizes.len() { d_output } else { &d_own[..sizes[l] * draws_len] };
             if l == 1 {

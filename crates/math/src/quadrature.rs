@@ -1,22 +1,22 @@
-//! Gauss rules: integrals against a weight function as sums over a few places.
+//! Gauss rules: integrals against a weight function as sums over a few nodes.
 
-/// Places x and weights w with ∫ f(x) N(x; 0, 1) dx ≈ Σ w f(x), exact for polynomials of degree below twice the number
-/// of places.
+/// Nodes x and weights w with ∫ f(x) N(x; 0, 1) dx ≈ Σ w f(x), exact for polynomials of degree below twice the number
+/// of nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GaussHermite {
-    /// The places, from the lowest up; symmetric about zero.
+    /// The nodes in increasing order; symmetric about zero.
     pub nodes: Vec<f64>,
-    /// What each place counts; positive, with sum one.
+    /// The weight of each node; positive, with sum one.
     pub weights: Vec<f64>,
 }
 
-/// The rule with `nodes_len` places for expectations over a standard normal. O(`nodes_len`²).
+/// The rule with `nodes_len` nodes for expectations over a standard normal. O(`nodes_len`²).
 ///
-/// The places are the zeros of the Hermite polynomial, that is the eigenvalues of the tridiagonal matrix with √1, √2, …
-/// beside its diagonal. Bisection on the number of eigenvalues below a point finds each without a guess, and one step of
-/// Newton's method gives it its last digits.
+/// The nodes are the zeros of the Hermite polynomial, that is the eigenvalues of the tridiagonal matrix with √1, √2, …
+/// next to its diagonal. Bisection on the number of eigenvalues below a point finds each without an initial guess, and one
+/// Newton step gives the last digits.
 ///
-/// Weights below 1e-308 come out as zero, from about 370 places on.
+/// From about 370 nodes on, weights below 1e-308 underflow to zero.
 ///
 /// ```
 /// let rule = hyperprior_math::quadrature::gauss_hermite(3);
@@ -38,7 +38,7 @@ pub fn gauss_hermite(nodes_len: usize) -> GaussHermite {
 
 /// The zero with `rank` zeros below it.
 fn zero(nodes_len: usize, rank: usize) -> f64 {
-    // Every zero is within 2 √n of the middle.
+    // Every zero is within 2 √n of the origin.
     let (mut low, mut high) = (0.0, 2.0 * (nodes_len as f64).sqrt() + 1.0);
     for _ in 0..60 {
         let middle = 0.5 * (low + high);
@@ -62,8 +62,7 @@ fn zeros_below(nodes_len: usize, x: f64) -> usize {
     count
 }
 
-/// Hermite's polynomials of degree n and n − 1 at x, scaled to norm one, in which the derivative of the first is √n times
-/// the second.
+/// The normalised Hermite polynomials of degree n and n − 1 at x; the derivative of the first is √n times the second.
 fn last_two(degree: usize, x: f64) -> [f64; 2] {
     let (mut value, mut previous) = (1.0, 0.0);
     for k in 0..degree {
@@ -77,7 +76,7 @@ fn last_two(degree: usize, x: f64) -> [f64; 2] {
 mod tests {
     use super::*;
 
-    /// Catches places that are not the zeros, weights that are not theirs, and a rule with a place twice.
+    /// Catches nodes that are not the zeros, wrong weights, and a rule with a repeated node.
     #[test]
     fn moments_of_the_normal_are_exact_up_to_the_rules_degree() {
         for nodes_len in [1, 2, 5, 8, 20, 25, 64, 200] {
@@ -87,10 +86,10 @@ mod tests {
             for degree in (0..2 * nodes_len.min(40)).step_by(2) {
                 let powers = |x: &f64| x.powi(degree as i32);
                 let moment: f64 = rule.nodes.iter().zip(&rule.weights).map(|(x, w)| w * powers(x)).sum();
-                assert!((moment / expected - 1.0).abs() < 1e-12, "{nodes_len} places, degree {degree}: {moment}");
+                assert!((moment / expected - 1.0).abs() < 1e-12, "{nodes_len} nodes, degree {degree}: {moment}");
                 expected *= (degree + 1) as f64;
             }
-            // The next even moment is short by n!, which tells this rule from any with more places.
+            // The next even moment is too small by n!, which distinguishes this rule from any with more nodes.
             if nodes_len < 9 {
                 let degree = 2 * nodes_len as i32;
                 let moment: f64 = rule.nodes.iter().zip(&rule.weights).map(|(x, w)| w * x.powi(degree)).sum();
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn no_places_are_an_empty_rule() {
+    fn zero_nodes_give_an_empty_rule() {
         assert!(gauss_hermite(0).nodes.is_empty());
     }
 }

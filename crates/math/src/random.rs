@@ -1,4 +1,4 @@
-//! Random streams, one per (seed, step, datum, draw), so that results do not depend on which thread drew what.
+//! Random streams, one per (seed, step, datum, draw), so that results do not depend on how work is split over threads.
 
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -7,10 +7,77 @@ use rand_distr::{Distribution, StandardNormal};
 /// The random stream of one draw.
 pub type Stream = ChaCha8Rng;
 
+/// The random streams that are not those of an optimisation step. Each purpose has a step number of its own, counted down from the
+/// largest, so that no two purposes share random numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+#[non_exhaustive]
+pub enum Purpose {
+    /// Estimates of the bounds.
+    Bounds = u64::MAX,
+    /// The start of θ and φ.
+    Start = u64::MAX - 1,
+    /// Tempered chains before a fit.
+    Temper = u64::MAX - 2,
+    /// Latents that are marginalised or drawn from their priors.
+    Complete = u64::MAX - 3,
+    /// The mode search.
+    ModeSearch = u64::MAX - 4,
+    /// Draws of an approximation.
+    Draws = u64::MAX - 5,
+    /// MCMC moves.
+    Moves = u64::MAX - 6,
+    /// Linear response.
+    LinearResponse = u64::MAX - 7,
+    /// Simulation-based calibration.
+    Calibration = u64::MAX - 8,
+    /// Points at which a model's factors are searched for faults.
+    Faults = u64::MAX - 9,
+    /// The start of a plate's guide.
+    PlateStart = u64::MAX - 10,
+    /// The minibatches of a plate.
+    PlateMinibatch = u64::MAX - 11,
+}
+
+impl Purpose {
+    /// Its step number.
+    pub const fn step(self) -> u64 {
+        self as u64
+    }
+}
+
+/// The random streams of a training on text. It shares no run with a fit, so that its numbers need not differ from those of [`Purpose`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+#[non_exhaustive]
+pub enum TextPurpose {
+    /// The weights.
+    Weights = u64::MAX,
+    /// The order of the documents.
+    DocumentOrder = u64::MAX - 1,
+    /// The start of the documents.
+    DocumentStart = u64::MAX - 2,
+    /// Held-out documents.
+    HeldOut = u64::MAX - 3,
+    /// The bound.
+    Bound = u64::MAX - 4,
+    /// The dependence that is added at the end.
+    Dependence = u64::MAX - 5,
+    /// The inference network.
+    Network = u64::MAX - 6,
+}
+
+impl TextPurpose {
+    /// Its step number.
+    pub const fn step(self) -> u64 {
+        self as u64
+    }
+}
+
 /// The stream of draw `draw` of datum `datum` at optimisation step `step` of the run with seed `seed`.
 ///
-/// ChaCha8 is keyed by (seed, step, datum) and counts from the draw's own nonce, so that any stream can be made
-/// without making the others.
+/// ChaCha8 is keyed by (seed, step, datum) and uses the draw as nonce, so that any stream can be created without creating
+/// the others.
 ///
 /// ```
 /// use hyperprior_math::random::stream;
@@ -32,7 +99,7 @@ pub fn stream(seed: u64, step: u64, datum: u64, draw: u64) -> Stream {
     rng
 }
 
-/// Fills row `s` of `noise` with standard normals from `streams[s]`, for every draw.
+/// Fills draw `s` of `noise` with standard normals from `streams[s]`, for every s.
 pub fn standard_normals(streams: &mut [Stream], noise: &mut crate::batch::Batch) {
     let (n, draws_len) = (noise.columns_len(), noise.draws_len());
     assert_eq!(streams.len(), draws_len, "one stream per draw");
@@ -44,9 +111,9 @@ pub fn standard_normals(streams: &mut [Stream], noise: &mut crate::batch::Batch)
     }
 }
 
-/// Fills `noise` with scrambled Sobol points sent through the normal quantile: a quasi-random sample of N(0, I).
+/// Fills `noise` with the normal quantiles of scrambled Sobol points: a quasi-random sample of N(0, I).
 ///
-/// Draw `s` is point `first + s` of the sequence. Where there are more numbers than the sequence has dimensions (256)
+/// Draw `s` is point `first + s` of the sequence. If there are more numbers than the sequence has dimensions (256),
 /// the rest come from an ordinary stream, so the result is always a sample of N(0, I).
 pub fn quasi_normals(seed: u32, first: u32, noise: &mut crate::batch::Batch) {
     const POINTS: u32 = 1 << 16;

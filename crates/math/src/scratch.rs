@@ -1,8 +1,8 @@
-//! A pool of buffers: take one, give it back, and after the first round nothing is allocated.
+//! A pool of buffers: take one and give it back; after the first iteration nothing is allocated.
 
 /// A pool of `Vec<f64>`.
 ///
-/// Code that asks for the same sequence of sizes every time allocates only the first time round.
+/// Code that takes the same sequence of sizes every time allocates only the first time.
 ///
 /// ```
 /// use hyperprior_math::scratch::Scratch;
@@ -19,7 +19,7 @@ pub struct Scratch {
 impl Scratch {
     /// A buffer of `len` zeros.
     ///
-    /// The smallest free buffer that is large enough is used; where none is, the largest grows.
+    /// Uses the smallest free buffer that is large enough; if there is none, the largest grows.
     pub fn take(&mut self, len: usize) -> Vec<f64> {
         let fits = (0..self.free.len())
             .filter(|&i| self.free[i].capacity() >= len)

@@ -1,4 +1,4 @@
-//! Elementary functions on eight lanes, and the one way in which this project dispatches to SIMD at run time.
+//! Elementary functions on eight lanes, and the macro that dispatches to SIMD at run time.
 //!
 //! A kernel is a generic `#[inline(always)] fn k<S: Simd>(s: S, …)`; [`simd_fn!`](crate::simd_fn) wraps it in an ordinary
 //! function that picks AVX-512, AVX2, NEON or plain code when it is called, so that a binary built without special flags
@@ -13,7 +13,7 @@ pub const LANES: usize = 8;
 /// Eight numbers.
 pub type V<S> = f64x8<S>;
 
-/// The SIMD level of this machine, found once.
+/// The SIMD level of this machine, detected once.
 pub fn level() -> Level {
     static LEVEL: std::sync::LazyLock<Level> = std::sync::LazyLock::new(Level::new);
     *LEVEL
@@ -36,13 +36,13 @@ pub fn splat<S: Simd>(s: S, x: f64) -> V<S> {
     V::splat(s, x)
 }
 
-/// The numbers from `at`; where fewer than eight are left, the rest are `fill`.
+/// The numbers from `at`; if fewer than eight are left, the rest are `fill`.
 #[inline(always)]
 pub fn load<S: Simd>(s: S, x: &[f64], at: usize, fill: f64) -> V<S> {
     if at + LANES <= x.len() { V::from_slice(s, &x[at..at + LANES]) } else { V::from_slice(s, &load_rest(x, at, fill)) }
 }
 
-// No call, so that the loops around `load` and `store` keep their registers.
+// Inlined, so that the loops around `load` and `store` keep their registers.
 #[inline(always)]
 fn load_rest(x: &[f64], at: usize, fill: f64) -> [f64; LANES] {
     let mut lanes = [fill; LANES];
@@ -89,11 +89,11 @@ pub fn sums<S: Simd>(mut v: [V<S>; LANES]) -> V<S> {
     v[0]
 }
 
-/// Eight vectors of eight, rows for columns.
+/// Transposes eight vectors of eight.
 #[inline(always)]
 pub fn transpose<S: Simd>(mut v: [V<S>; LANES]) -> [V<S>; LANES] {
     // Each round moves the lowest bit of the lane to the top of the row and every other bit one place down; after three
-    // rounds lane and row have changed places.
+    // rounds lane and row are exchanged.
     for _ in 0..3 {
         let old = v;
         for i in 0..LANES / 2 {
@@ -126,8 +126,8 @@ pub fn exp<S: Simd>(s: S, x: V<S>) -> V<S> {
     let n = shifted - ROUND;
     let r = n.mul_add(splat(s, -LN_2_HIGH), inside);
     let r = n.mul_add(splat(s, -LN_2_LOW), r);
-    // The Taylor polynomial of degree 13; |r| ≤ ln 2 / 2, so what is left out is below 5e-18. Its terms are joined in pairs,
-    // fours and then all: one chain of twelve would leave the processor waiting.
+    // The Taylor polynomial of degree 13; |r| ≤ ln 2 / 2, so the remainder is below 5e-18. Its terms are combined in pairs,
+    // then fours, then all: one chain of twelve would stall the processor.
     let (r2, r4) = (r * r, (r * r) * (r * r));
     let high = fours(s, r, r2, [1.0 / 6_227_020_800.0, 1.0 / 479_001_600.0, 1.0 / 39_916_800.0, 1.0 / 3_628_800.0]);
     let middle = fours(s, r, r2, [1.0 / 362_880.0, 1.0 / 40_320.0, 1.0 / 5_040.0, 1.0 / 720.0]);
@@ -158,7 +158,7 @@ pub fn ln<S: Simd>(s: S, x: V<S>) -> V<S> {
     // Subtracting the bits of √½ leaves the exponent of the number that lies in [√½, √2).
     let b = bits - 0x3fe6_a09e_667f_3bcd_u64;
     let mantissa: V<S> = ((b & 0x000f_ffff_ffff_ffff_u64) + 0x3fe6_a09e_667f_3bcd_u64).bitcast();
-    // A signed exponent from an unsigned shift: 2048 is added below the shift and taken off after it.
+    // A signed exponent from an unsigned shift: 2048 is added before the shift and subtracted after it.
     let raised: V<S> = (((b + 0x4000_0000_0000_0000_u64) >> 52) | 0x4330_0000_0000_0000_u64).bitcast();
     let e = raised - (4_503_599_627_370_496.0 + 1024.0);
     let e = tiny.select(e - 54.0, e);
@@ -202,7 +202,7 @@ pub fn ln_1p<S: Simd>(s: S, x: V<S>) -> V<S> {
     let u = x + 1.0;
     let lost = (x - (u - 1.0)) / u;
     let y = ln(s, u);
-    // At −1 and ∞ what was lost is 0/0 or ∞ − ∞, and y alone is the answer.
+    // At −1 and ∞ the correction is 0/0 or ∞ − ∞, and y alone is the answer.
     lost.simd_eq(lost).select(y + lost, y)
 }
 

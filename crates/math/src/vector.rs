@@ -90,7 +90,7 @@ fn log_sum_exp_columns_kernel<S: Simd>(s: S, x: &[f64], out: &mut [f64]) {
         for column in x.chunks_exact(draws_len) {
             top = top.max(load(s, column, at, 0.0));
         }
-        // Where every term is −∞, or one is +∞, the top itself is the answer; the sum then only tells whether one is NaN.
+        // If every term is −∞, or one is +∞, the maximum is the answer; the sum then only shows whether one is NaN.
         let infinity = simd::splat(s, f64::INFINITY);
         let finite = top.simd_gt(-infinity) & top.simd_lt(infinity);
         let shift = finite.select(top, simd::splat(s, 0.0));

@@ -1,4 +1,4 @@
-//! Bijectors: there and back, derivatives by finite differences, and what happens at the edge of f64.
+//! Bijectors: round trips, derivatives by finite differences, and behaviour at the edge of f64.
 
 use hyperprior_math::bijector::{Bijector, Interval};
 use hyperprior_math::family::Support;
@@ -37,7 +37,7 @@ proptest! {
             assert_close(&[log_derivative(&[x]).exp()], &slope, 1e-8, 1e-11);
 
             let numeric = gradient(|x| d_y * forward(x) + d_log * log_derivative(x), &[x], 1e-3);
-            // The pullback adds to what is there.
+            // The pullback adds to the existing value.
             let mut d_x = [1.0];
             bijector.pullback(&[x], &[d_y], &[d_log], &mut d_x);
             assert_close(&[d_x[0] - 1.0], &numeric, 1e-8, 1e-10);

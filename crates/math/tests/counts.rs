@@ -1,4 +1,4 @@
-//! What only the families of counts promise: dispersion, cut ranges, mixtures.
+//! Properties of the count families alone: dispersion, truncated ranges, mixtures.
 
 mod support;
 
@@ -7,8 +7,8 @@ use hyperprior_testkit::finite_difference::assert_close;
 use hyperprior_testkit::quadrature::Rule;
 use support::{expectation, information, log_density, score};
 
-/// Catches a dispersion with the wrong sign, and a sum that is cut where it still matters: against the factorials written
-/// out, on a range short enough for them.
+/// Catches a dispersion with the wrong sign, and a sum that is truncated too early: against explicit factorials, on a range
+/// short enough for them.
 #[test]
 fn the_conway_maxwell_is_narrower_than_the_poisson_above_zero_and_wider_below() {
     let family = ConwayMaxwell::new(60).expect("counts to sixty");
@@ -31,7 +31,7 @@ fn the_conway_maxwell_is_narrower_than_the_poisson_above_zero_and_wider_below() 
         (square - mean * mean) / mean
     };
     assert!(variance(0.7) < 0.6 && (variance(0.0) - 1.0).abs() < 1e-6 && variance(-0.5) > 1.5);
-    // With b at zero the family with one parameter is the same, in every answer.
+    // With b = 0 the one-parameter family agrees in every method.
     let cut = TruncatedPoisson::new(60).expect("counts to sixty");
     for (log_rate, z) in [(1.0, 3.0), (4.5, 60.0), (-20.0, 0.0)] {
         let both = [log_rate, 0.0];
@@ -42,9 +42,9 @@ fn the_conway_maxwell_is_narrower_than_the_poisson_above_zero_and_wider_below() 
     }
 }
 
-/// Catches a start that ignores the cut: the mean of a Poisson with rate 40 is 5 below 40 once it is cut there.
+/// Catches a start that ignores the truncation: a Poisson with rate 40, truncated at 40, has its mean 5 below 40.
 #[test]
-fn starts_at_an_end_of_a_cut_range_stay_there() {
+fn starts_at_an_end_of_a_truncated_range_stay_there() {
     for upper in [1_u64, 40, 100_000] {
         let family = ConwayMaxwell::new(upper).expect("a range");
         for z in [0.0, (upper / 2) as f64, upper as f64] {
@@ -56,8 +56,8 @@ fn starts_at_an_end_of_a_cut_range_stay_there() {
     }
 }
 
-/// Catches a rule that is not the normal's: with enough nodes the mixture is the integral over the normal, which the
-/// trapezoid rule takes to 1e-10.
+/// Catches a rule for another weight function: with enough nodes the mixture is the integral over the normal, which the
+/// trapezoid rule gives to 1e-10.
 #[test]
 fn a_mixture_with_many_nodes_is_the_integral_over_the_parameter() {
     let binomial = Binomial::new(6).expect("six trials");
@@ -75,7 +75,7 @@ fn a_mixture_with_many_nodes_is_the_integral_over_the_parameter() {
     }
 }
 
-/// Catches a mixture that is wider than its one node, and a node that is counted twice.
+/// Catches a mixture that is wider than its one node, and a node counted twice.
 #[test]
 fn a_mixture_over_one_node_is_the_family_itself() {
     let family = Mixed::new(Geometric, 1).expect("one node");
@@ -84,16 +84,16 @@ fn a_mixture_over_one_node_is_the_family_itself() {
         assert_close(&[log_density(&family, &lambda, z)], &[log_density(&Geometric, &[mu], z)], 1e-14, 1e-14);
         assert_close(&score(&family, &lambda, z), &[score(&Geometric, &[mu], z)[0], 0.0], 1e-13, 1e-14);
         let alone = information(&Geometric, &[mu])[0];
-        // The window leaves out 1e-14, at thirty times the usual score.
+        // The window leaves out 1e-14, where the score is thirty times its usual size.
         assert_close(&information(&family, &lambda), &[alone, 0.0, 0.0, 0.0], 1e-11, 1e-14);
         assert_eq!(family.window(&lambda), Geometric.window(&[mu]));
     }
 }
 
-/// Catches a far information that is below the true one or not positive definite. At a log rate of 12 the sum is still
-/// possible here, by hand: the nodes are apart, so that the bound is met.
+/// Catches an information for large rates that is below the true one or not positive definite. At a log rate of 12 the sum
+/// is still possible here: the nodes are well separated, so that the bound is attained.
 #[test]
-fn information_past_the_sum_is_that_of_nodes_told_apart() {
+fn information_beyond_the_sum_is_that_of_separated_nodes() {
     let family = Mixed::new(Poisson, 3).expect("three nodes");
     let lambda = [12.0, -0.5];
     let [a, b, c, d] = information(&family, &lambda)[..] else { panic!("two parameters") };
@@ -105,7 +105,7 @@ fn information_past_the_sum_is_that_of_nodes_told_apart() {
         sum
     };
     assert_close(&[a, b, c, d], &[entry(0, 0), entry(0, 1), entry(0, 1), entry(1, 1)], 1e-9, 0.0);
-    // Far past what can be summed it is still a covariance.
+    // Far beyond what can be summed it is still a covariance.
     for lambda in [[30.0, 1.0], [700.0, -3.0], [0.0, 9.0]] {
         let [a, b, _, d] = information(&family, &lambda)[..] else { panic!("two parameters") };
         assert!(a > 0.0 && d > 0.0 && b * b <= a * d * (1.0 + 1e-12), "{lambda:?}: {a:e} {b:e} {d:e}");
@@ -113,7 +113,7 @@ fn information_past_the_sum_is_that_of_nodes_told_apart() {
     }
 }
 
-/// Catches a table over values that is not the density and the score, value by value.
+/// Catches a table over values that differs from the density and the score at each value.
 #[test]
 fn tables_are_the_densities_and_scores_of_their_values() {
     let families: [(&dyn Family, Vec<f64>); 4] = [
@@ -129,7 +129,7 @@ fn tables_are_the_densities_and_scores_of_their_values() {
         let mut table = vec![0.0; 12];
         family.log_densities(&lambda, &values, &mut z, &mut table);
         let (mut summed, mut expected) = (vec![0.0; lambda.len()], vec![0.0; lambda.len()]);
-        // What lies outside the support has no score.
+        // Values outside the support have no score.
         let inside: Vec<f64> = values.into_iter().filter(|v| family.support().contains(*v)).collect();
         family.scores(&lambda, &inside, &mut z, &signal[..inside.len() * draws_len], &mut summed);
         for (v, value) in values.into_iter().enumerate() {

@@ -1,5 +1,5 @@
 //! Coupling flows: the spline's formula and its edges, the determinant, the pullback, the inverse, the identity that they
-//! start from, and what is left of them when the parameters are extreme.
+//! start from, and extreme parameters.
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::flow::{Bend, Coupling, Flow};
@@ -9,9 +9,9 @@ use hyperprior_testkit::finite_difference::{assert_close, gradient};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 
-/// The step of a difference, twice extrapolated. A spline's second derivative jumps at its knots: steps this short hardly ever
-/// reach over one, and the seeds are fixed, so that none of those below does. An affine layer has no knots, but five of them
-/// make numbers large, whose rounding asks for longer steps.
+/// The step of a difference, extrapolated twice. A spline's second derivative jumps at its knots: steps this short rarely
+/// cross one, and with the fixed seeds below none does. An affine layer has no knots, but five of them make numbers large,
+/// whose rounding needs longer steps.
 fn step(flow: Coupling) -> f64 {
     match flow.bend {
         Bend::Affine => 2e-3,
@@ -58,7 +58,7 @@ fn log_abs_det(mut a: Vec<Vec<f64>>) -> f64 {
     total
 }
 
-/// Both bends over each of the lengths: a number alone, a pair, and numbers that do not halve.
+/// Both bends for each length: a single number, a pair, and odd lengths.
 fn flows(layers_len: usize) -> impl Iterator<Item = Coupling> {
     [1, 2, 3, 5].into_iter().flat_map(move |len| {
         [Bend::Affine, Bend::Spline { bins: 4 }].map(|bend| Coupling { len, layers_len, hidden_len: 6, bend })
@@ -68,11 +68,11 @@ fn flows(layers_len: usize) -> impl Iterator<Item = Coupling> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 10, rng_seed: RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
-    /// Catches a log-determinant that is not the Jacobian's: a layer that moves what it keeps, a slope without its ρ.
+    /// Catches a log-determinant that is not the Jacobian's: a layer that changes the numbers it keeps, a slope without its ρ.
     #[test]
     fn the_log_determinant_is_that_of_the_jacobian(seed in any::<u64>(), layers_len in 1..5_usize) {
         for flow in flows(layers_len) {
-            // Layers that squeeze hard make a Jacobian whose determinant is lost in rounding.
+            // Strongly contracting layers have a Jacobian whose determinant is lost in rounding.
             let parameters = normals(flow.parameters_len(), 0.25, seed);
             let x = batch(flow.len, 1, 1.5, seed ^ 1);
             let one = |x: &[f64]| Batch::from_columns(x.to_vec(), 1);
@@ -83,8 +83,8 @@ proptest! {
         }
     }
 
-    /// Catches a pullback that is off along any parameter or x, or that overwrites where it should add, for numbers of draws
-    /// on both sides of a vector's eight.
+    /// Catches a pullback that is wrong along any parameter or x, or that overwrites where it should add, with fewer and more
+    /// draws than the eight of a vector.
     #[test]
     fn the_pullback_meets_finite_differences(
         seed in any::<u64>(),
@@ -108,12 +108,12 @@ proptest! {
             assert_close(&d_parameters, &numeric, 1e-8, 1e-8);
             let moved = |x: &[f64]| total(&parameters, &Batch::from_columns(x.to_vec(), draws_len));
             assert_close(d_x.as_slice(), &gradient(moved, x.as_slice(), step(flow)), 1e-8, 1e-8);
-            // What was worked on is what it was.
+            // x is restored.
             assert_eq!(moving, x);
         }
     }
 
-    /// Catches a root on another branch, a bin found on the wrong side, and layers undone in the wrong order.
+    /// Catches a root on another branch, a bin found on the wrong side, and layers inverted in the wrong order.
     #[test]
     fn inverting_undoes_the_chain(seed in any::<u64>(), layers_len in 0..6_usize) {
         for flow in flows(layers_len) {
@@ -128,10 +128,10 @@ proptest! {
     }
 }
 
-/// Catches a flow in which some number never moves or never matters: from two layers on, every number is moved by one that
-/// is not itself, and from four on by all that are in another half.
+/// Catches a flow in which some number never changes or has no effect: after two layers every number depends on another,
+/// and after four on all those in another half.
 #[test]
-fn every_number_is_moved_by_others() {
+fn every_number_depends_on_others() {
     for (len, layers_len) in [(2, 2), (3, 2), (5, 4), (8, 4)] {
         let flow = Coupling { len, layers_len, hidden_len: 6, bend: Bend::Affine };
         let parameters = normals(flow.parameters_len(), 0.7, 3);
@@ -145,7 +145,7 @@ fn every_number_is_moved_by_others() {
     }
 }
 
-/// The textbook spline of one number: knots by the shares of widths and heights, then the quotient of quadratics.
+/// The textbook spline of one number: knots from the shares of widths and heights, then the quotient of quadratics.
 fn textbook(bins: usize, raw: &[f64], x: f64) -> (f64, f64) {
     let sizes = |raw: &[f64]| {
         let total: f64 = raw.iter().map(|r| r.exp()).sum();
@@ -172,9 +172,9 @@ fn textbook(bins: usize, raw: &[f64], x: f64) -> (f64, f64) {
     (x, 0.0)
 }
 
-/// Catches a spline that is another curve than the one of the paper: for a number alone the parameters are the raw shape.
+/// Catches a spline that differs from the paper's: for a single number the parameters are the raw shape.
 #[test]
-fn a_number_alone_is_bent_by_the_textbooks_spline() {
+fn a_single_number_is_transformed_by_the_textbook_spline() {
     for bins in [2, 3, 8] {
         let flow = Coupling { len: 1, layers_len: 1, hidden_len: 6, bend: Bend::Spline { bins } };
         assert_eq!(flow.parameters_len(), 3 * bins - 1);
@@ -187,7 +187,7 @@ fn a_number_alone_is_bent_by_the_textbooks_spline() {
     }
 }
 
-/// Catches a spline that jumps where it ends, or that goes on bending there.
+/// Catches a spline that jumps at its edges, or that is not the identity beyond them.
 #[test]
 fn a_spline_is_continuous_at_its_edges_and_the_identity_outside() {
     let flow = Coupling { len: 1, layers_len: 1, hidden_len: 6, bend: Bend::Spline { bins: 5 } };
@@ -198,13 +198,13 @@ fn a_spline_is_continuous_at_its_edges_and_the_identity_outside() {
     assert_eq!(log_det, [0.0; 7]);
     let just_inside = [-5.0 + 1e-9, 5.0 - 1e-9];
     let (y, log_det) = forward(flow, &raw, &Batch::from_columns(just_inside.to_vec(), 2));
-    // The slope is 1 at the edges and moves by less than some hundreds per unit here.
+    // The slope is 1 at the edges and changes by less than a few hundred per unit here.
     assert_close(y.as_slice(), &just_inside, 0.0, 1e-12);
     assert_close(&log_det, &[0.0; 2], 0.0, 1e-6);
-    // Inside it is bent, or the above says nothing.
+    // Inside it is not the identity, or the checks above would be empty.
     let (y, _) = forward(flow, &raw, &Batch::from_columns(vec![0.3], 1));
     assert!((y.get(0, 0) - 0.3).abs() > 0.05);
-    // And outside nothing depends on the shape.
+    // Outside nothing depends on the shape.
     let (mut x, mut d_x) = (Batch::from_columns(vec![-6.0, 8.0], 2), Batch::from_columns(vec![0.7, -0.2], 2));
     let mut d_raw = vec![0.0; 14];
     flow.pullback(&raw, &mut x, &mut d_x, &[1.0, 1.0], &mut d_raw, &mut Scratch::default());
@@ -212,7 +212,7 @@ fn a_spline_is_continuous_at_its_edges_and_the_identity_outside() {
     assert_eq!(d_raw, [0.0; 14]);
 }
 
-/// Catches a start that already bends, be it by a rounding, and one that a fit cannot leave.
+/// Catches a start that is not exactly the identity, and one that a fit cannot leave.
 #[test]
 fn identity_parameters_give_exactly_the_identity_and_can_leave_it() {
     for flow in flows(4) {
@@ -229,10 +229,10 @@ fn identity_parameters_give_exactly_the_identity_and_can_leave_it() {
     }
 }
 
-/// Catches overflow, 0/0 and bins without width: however extreme the parameters, a spline keeps what is inside inside, an
-/// affine layer stretches by e² at most, and derivatives are numbers.
+/// Catches overflow, 0/0 and bins without width: however extreme the parameters, a spline maps its range onto itself, an
+/// affine layer stretches by e² at most, and derivatives are finite.
 #[test]
-fn extreme_parameters_give_numbers_within_bounds() {
+fn extreme_parameters_give_finite_bounded_results() {
     for (flow, scale) in flows(4).flat_map(|flow| [30.0, 1e3, 1e8].map(|scale| (flow, scale))) {
         let parameters = normals(flow.parameters_len(), scale, 5);
         let x = batch(flow.len, 20, 2.0, 6);

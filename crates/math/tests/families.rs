@@ -1,4 +1,4 @@
-//! Every family by the same laws: derivatives, total mass, information, samplers, windows, and the extremes of λ.
+//! The same tests for every family: derivatives, total mass, information, samplers, windows, and extreme λ.
 
 mod support;
 
@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use support::{expectation, families, information, log_density, members, pathwise, sample, score, streams};
 
-/// The chance that a right sampler fails its test; with the seeds fixed, a failure means that the values changed.
+/// The probability that a correct sampler fails its test; with fixed seeds, a failure means that the values changed.
 const ALPHA: f64 = 1e-6;
 
 /// The distribution functions of the continuous families.
@@ -58,7 +58,7 @@ proptest! {
     fn slopes_in_z_are_derivatives_of_the_log_density(lambda in prop::array::uniform2(-1.5..2.5f64), seed in 0..1000u64) {
         for family in families().iter().filter(|family| family.is_pathwise()) {
             let mut z = sample(family.as_ref(), &lambda, seed, 1)[0];
-            // A step in proportion to the room around z, of which the beta must leave some; the slope is scaled alike.
+            // A step proportional to the distance from z to the edge, which the beta must keep positive; the slope is scaled alike.
             let room = match family.support() {
                 Support::Real => 1.0,
                 Support::UnitInterval => {
@@ -84,7 +84,7 @@ proptest! {
             let x = real_quantile(family.as_ref(), &lambda, p);
             let mut z = [0.0];
             bijector.forward(&[x], &mut z);
-            // On the real line behind the support, where quantiles have no edge to round against.
+            // On the real line behind the support, where quantiles do not round to an edge.
             let mut dz_dx = [0.0];
             bijector.pullback(&[x], &[1.0], &[0.0], &mut dz_dx);
             let numeric = gradient(|l| real_quantile(family.as_ref(), l, p), &lambda, 1e-2);
@@ -129,7 +129,7 @@ fn information_is_the_mean_of_the_squared_score() {
 
 #[test]
 fn information_about_the_negative_binomial_shape_where_the_mean_is_far_above_it() {
-    // Here Fisher's series needs thousands of terms and its end is an integral.
+    // Here Fisher's series needs thousands of terms and its tail is an integral.
     for lambda in [[5.0, 0.0], [6.0, -1.5], [3.0, -3.0], [7.0, 2.0]] {
         let [summed] = expectation(&NegativeBinomial, &lambda, |z| [score(&NegativeBinomial, &lambda, z)[1].powi(2)]);
         assert_close(&[information(&NegativeBinomial, &lambda)[3]], &[summed], 1e-8, 0.0);
@@ -180,7 +180,7 @@ fn samplers_hold_where_their_algorithm_changes() {
         assert!(p > ALPHA, "{} {lambda:?}: p = {p:e}", family.name());
     }
     // Gamma and beta with shapes far below one, where most draws lie near an edge. The beta's draws within 1e-16 of one
-    // fall on a single number, so the law is tested given z < 0.999.
+    // round to a single number, so the distribution is tested given z < 0.999.
     for (family, lambda, seed) in [(&Gamma as &dyn Family, [-3.0, 0.5], 51), (&Beta, [-3.0, -2.0], 52)] {
         let z: Vec<f64> = sample(family, &lambda, seed, DRAWS_LEN).into_iter().filter(|&z| z < 0.999).collect();
         let below = distribution(family, &lambda, 0.999);
@@ -192,7 +192,7 @@ fn samplers_hold_where_their_algorithm_changes() {
 #[test]
 fn pathwise_gradients_of_the_mean_are_unbiased() {
     const DRAWS_LEN: usize = 20_000;
-    // E z = a/b for the gamma, so both log parameters move it by ±a/b.
+    // E z = a/b for the gamma, so its derivative along the log parameters is ±a/b.
     let lambda = [0.7_f64, -0.2];
     let mean = (lambda[0] - lambda[1]).exp();
     let z = sample(&Gamma, &lambda, 61, DRAWS_LEN);
@@ -209,7 +209,7 @@ fn pathwise_gradients_of_the_mean_are_unbiased() {
     }
 }
 
-/// The first draws of stream (1, 0, 0, 0). A change here is value-breaking and belongs in the changelog.
+/// The first draws of stream (1, 0, 0, 0). A change here changes every result and belongs in the changelog.
 #[test]
 fn first_draws_do_not_change() {
     // Name, first parameter (0.5 and −0.5 follow it), draws.
@@ -253,7 +253,7 @@ fn first_draws_do_not_change() {
             family.sample(&[first, 0.5, -0.5][..family.parameters_len()], &mut rng, &mut z);
             z[0]
         });
-        // The last bits belong to the platform's exp and ln.
+        // The last bits depend on the platform's exp and ln.
         assert_close(&got, &want, 1e-13, 0.0);
     }
 }
@@ -266,7 +266,7 @@ fn windows_leave_out_less_than_they_promise() {
                 let lambda = &[first, second, 0.0][..family.parameters_len()];
                 let (lower, upper) = family.window(lambda).expect("discrete families have windows");
                 if upper == 1e7 {
-                    // Log rates spread by e⁴: no window holds that, and none says so.
+                    // With log rates spread by e⁴ no window is wide enough, and none claims to be.
                     assert_eq!((family.name(), second), ("mixed", 4.0));
                     continue;
                 }
@@ -275,7 +275,7 @@ fn windows_leave_out_less_than_they_promise() {
                 let above: f64 = (1..=10 * upper as u64 + 100).map(|k| mass(upper + k as f64)).sum();
                 assert!(below + above < 1e-14, "{} {lambda:?}: {below:e} + {above:e}", family.name());
 
-                // Nor are they wide for nothing: the upper end is within twice the tightest and 40 more.
+                // Nor are they needlessly wide: the upper end is at most twice the tightest plus 40.
                 let (mut tightest, mut tail) = (upper, above);
                 while tightest > lower && tail < 1e-14 {
                     tail += mass(tightest);
@@ -334,7 +334,7 @@ fn extreme_parameters_neither_panic_nor_give_nan() {
 }
 
 #[test]
-fn what_is_not_a_number_stays_so() {
+fn nan_stays_nan() {
     for family in families() {
         let n = family.parameters_len();
         assert_eq!(log_density(family.as_ref(), &vec![0.1; n], f64::NAN), f64::NEG_INFINITY, "{}", family.name());
@@ -349,7 +349,7 @@ fn what_is_not_a_number_stays_so() {
 fn a_draw_without_signal_adds_exactly_nothing() {
     for family in families() {
         let n = family.parameters_len();
-        // Draw 0 has no signal and a place where the score is not finite; draw 1 doubles its own score.
+        // Draw 0 has no signal and a z at which the score is not finite; draw 1 doubles its score.
         let z = sample(family.as_ref(), &vec![0.4; n], 91, 1)[0];
         let mut d_lambda = vec![0.5; 2 * n];
         family.score(&vec![0.4; 2 * n], &[f64::NAN, z], &[0.0, 2.0], &mut d_lambda);
@@ -400,7 +400,7 @@ fn starts_are_centred_at_the_value_asked_for() {
             let allowed = if family.support().is_discrete() { 0.9 } else { 0.15 * place };
             assert!((mean - place).abs() < allowed, "{} at {place}: mean {mean}", family.name());
         }
-        // A value outside the support is taken as the nearest inside.
+        // A value outside the support is replaced by the nearest inside.
         let mut lambda = vec![f64::NAN; family.parameters_len()];
         for outside in [-1e9, 1e9, f64::INFINITY, 0.4] {
             family.start_at(outside, &mut lambda);
@@ -410,7 +410,7 @@ fn starts_are_centred_at_the_value_asked_for() {
 }
 
 #[test]
-fn constructors_refuse_what_is_no_distribution() {
+fn constructors_reject_invalid_arguments() {
     assert_eq!(Binomial::new(0), Err(BinomialError::NoTrials));
     assert_eq!(Binomial::new(u64::MAX), Err(BinomialError::TooManyTrials { trials: u64::MAX }));
     assert_eq!(Categorical::new(1), Err(CategoricalError::TooFewValues { len: 1 }));
@@ -430,7 +430,7 @@ fn constructors_refuse_what_is_no_distribution() {
     assert!(Binomial::new(7).is_ok_and(|b| b.trials() == 7) && Categorical::new(2).is_ok_and(|c| c.len() == 2));
 }
 
-/// A continuous family of one parameter, which no shipped one is.
+/// A continuous family of one parameter; the crate has none.
 #[derive(Debug, PartialEq)]
 struct Line;
 

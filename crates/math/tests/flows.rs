@@ -1,4 +1,4 @@
-//! Planar flows: the documented numbers (T3), the determinant, the pullback, the inverse, and layers that bend nothing.
+//! Planar flows: the documented numbers (T3), the determinant, the pullback, the inverse, and layers without direction.
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::flow::Planar;
@@ -14,7 +14,7 @@ fn normals(len: usize, seed: u64) -> Vec<f64> {
     batch.as_slice().to_vec()
 }
 
-/// Parameters whose directions w are not near zero, where û = … / |w|² would make differences useless.
+/// Parameters whose directions w are not near zero, where û = … / |w|² would spoil finite differences.
 fn parameters(flow: Planar, seed: u64) -> Vec<f64> {
     normals(flow.parameters_len(), seed).iter().map(|x| 0.5 * x + 0.25 * x.signum()).collect()
 }
@@ -49,20 +49,20 @@ fn log_abs_det(mut a: Vec<Vec<f64>>) -> f64 {
     total
 }
 
-/// T3. Catches an û that is not bent as the paper's appendix asks.
+/// T3. Catches an û that differs from the paper's appendix.
 #[test]
 fn one_layer_has_the_documented_numbers() {
     let flow = Planar { len: 2, layers_len: 1 };
     let (y, log_det) = forward(flow, &[1.0, -2.0, 0.5, 1.5, 0.1], &one(&[0.3, -0.7]));
     assert_close(&[y.get(0, 0), y.get(1, 0), log_det[0]], &[-0.573725, -0.000991, -0.723506], 0.0, 6e-7);
-    // û itself, from where tanh is one: far along w.
+    // û itself, read off where tanh is one: far along w.
     let far = [1000.0, 1000.0];
     let (y, _) = forward(flow, &[1.0, -2.0, 0.5, 1.5, 0.1], &one(&far));
     assert_close(&[y.get(0, 0) - far[0], y.get(1, 0) - far[1]], &[1.315778, -1.052666], 0.0, 6e-7);
 }
 
-/// T3. Catches a log-determinant on the wrong side: log r gains it, log q loses it. In one dimension a layer with w = 1 and
-/// w·û = 1 doubles lengths at the origin, like the documented map 2x.
+/// T3. Catches a log-determinant with the wrong sign: it is added to log r and subtracted from log q. In one dimension a layer
+/// with w = 1 and w·û = 1 doubles lengths at the origin, like the documented map 2x.
 #[test]
 fn the_two_directions_count_the_determinant_with_opposite_signs() {
     let log_normal = |x: f64| -0.5 * x * x - 0.918_938_533_204_672_8;
@@ -91,7 +91,7 @@ proptest! {
         assert_close(&log_det, &[log_abs_det(jacobian)], 1e-7, 1e-7);
     }
 
-    /// Catches a pullback that is off in u, w, b or x, for lengths and numbers of draws on both sides of a vector's eight.
+    /// Catches a pullback that is wrong in u, w, b or x, for lengths and numbers of draws below and above the eight of a vector.
     #[test]
     fn the_pullback_meets_finite_differences(
         seed in any::<u64>(),
@@ -119,11 +119,11 @@ proptest! {
         assert_close(&d_parameters, &gradient(|p| total(p, &x), &parameters, 2e-3), 1e-7, 1e-7);
         let numeric = gradient(|x| total(&parameters, &Batch::from_columns(x.to_vec(), draws_len)), x.as_slice(), 2e-3);
         assert_close(d_x.as_slice(), &numeric, 1e-7, 1e-7);
-        // On the way back the input is recovered.
+        // The pullback recovers the input.
         assert_close(moving.as_slice(), x.as_slice(), 1e-12, 1e-12);
     }
 
-    /// Catches a root that is not found, or found on another branch.
+    /// Catches a root that is not found, or on another branch.
     #[test]
     fn inverting_undoes_the_chain(seed in any::<u64>(), len in 1..6_usize, layers_len in 0..5_usize) {
         let flow = Planar { len, layers_len };
@@ -132,7 +132,7 @@ proptest! {
         let (mut y, log_det) = forward(flow, &parameters, &x);
         let mut back = vec![0.0; 9];
         flow.invert(&parameters, &mut y, &mut back);
-        // A layer can squeeze lengths by 1 + w·û, down to a thousandth here; what rounding did is stretched by as much.
+        // A layer can contract lengths by 1 + w·û, down to a thousandth here; the inverse magnifies rounding by as much.
         assert_close(y.as_slice(), x.as_slice(), 1e-8, 1e-8);
         assert_close(&back, &log_det, 1e-7, 1e-7);
     }
@@ -164,7 +164,7 @@ fn a_layer_without_direction_is_a_shift() {
     assert_close(&d_parameters[..3], &[5.0 * 0.8_f64.tanh(); 3], 1e-14, 0.0);
 }
 
-/// Catches a start that already bends.
+/// Catches a start that is not the identity.
 #[test]
 fn identity_parameters_give_the_identity_and_can_leave_it() {
     for len in [1, 2, 30] {
@@ -175,7 +175,7 @@ fn identity_parameters_give_the_identity_and_can_leave_it() {
         let (y, log_det) = forward(flow, &parameters, &x);
         assert_close(y.as_slice(), x.as_slice(), 1e-13, 1e-13);
         assert_close(&log_det, &[0.0; 9], 0.0, 1e-13);
-        // Moving u along w bends it.
+        // Moving u along w changes the map.
         parameters[0] += 0.5;
         let (y, _) = forward(flow, &parameters, &x);
         assert!(y.as_slice().iter().zip(x.as_slice()).any(|(a, b)| (a - b).abs() > 1e-3));

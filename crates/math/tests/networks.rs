@@ -1,4 +1,4 @@
-//! Fully connected networks: a number worked by hand, the pullback, and where they start.
+//! Fully connected networks: a number computed by hand, the pullback, and the initial weights.
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::network::Mlp;
@@ -16,22 +16,22 @@ fn normals(len: usize, seed: u64) -> Vec<f64> {
 
 /// The hidden layers and the output.
 fn forward(network: &Mlp, parameters: &[f64], draws_len: usize, input: &[f64]) -> (Vec<f64>, Vec<f64>) {
-    // What is there before must not matter.
+    // Previous contents must not matter.
     let mut hidden = vec![f64::NAN; network.hidden_len() * draws_len];
     let mut output = vec![f64::NAN; network.output_len() * draws_len];
     network.forward(parameters, draws_len, input, &mut hidden, &mut output);
     (hidden, output)
 }
 
-/// Sizes without hidden layers, with several, with no inputs, with a hidden layer of nothing, and with more numbers than a
+/// Sizes without hidden layers, with several, with no inputs, with an empty hidden layer, and with more numbers than a
 /// vector holds.
 fn networks() -> Vec<Mlp> {
     [vec![3, 2], vec![2, 5, 3], vec![1, 9, 10, 2], vec![0, 4, 2], vec![3, 0, 2], vec![11, 4, 9]].map(Mlp::new).to_vec()
 }
 
-/// Catches weights read column by column, a bias that is left out, and an output that is bent.
+/// Catches weights read column by column, a missing bias, and an output through tanh.
 #[test]
-fn a_small_network_has_the_numbers_worked_by_hand() {
+fn a_small_network_has_the_numbers_computed_by_hand() {
     let network = Mlp::new(vec![2, 2, 1]);
     let parameters = [1.0, 2.0, -0.5, 0.25, 0.1, -0.2, 3.0, -4.0, 0.7];
     let (x, y) = (0.3_f64, -0.8_f64);
@@ -58,8 +58,8 @@ fn sizes_are_counted() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 8, rng_seed: RngSeed::Fixed(6), ..ProptestConfig::default() })]
 
-    /// Catches a wrong derivative along weights, biases or input, and a pullback that overwrites where it should add, for
-    /// numbers of draws on both sides of a vector's eight.
+    /// Catches a wrong derivative along weights, biases or input, and a pullback that overwrites where it should add, with
+    /// fewer and more draws than the eight of a vector.
     #[test]
     fn the_pullback_meets_finite_differences(seed in any::<u64>(), draws_len in 1..11_usize) {
         for network in networks() {
@@ -85,7 +85,7 @@ proptest! {
     }
 }
 
-/// Catches a start that is not silent where it should be, and one whose signal dies or explodes on the way: with Xavier's
+/// Catches a start whose output is not zero where it should be, and one whose signal vanishes or explodes: with Xavier's
 /// variance a wide layer of inputs of size one has sums of size one.
 #[test]
 fn networks_start_with_weights_of_the_right_size() {
@@ -96,8 +96,8 @@ fn networks_start_with_weights_of_the_right_size() {
     let (_, output) = forward(&network, &parameters, 5, &input);
     assert_eq!(output, [0.0; 15]);
     let variance = parameters[..400 * 400].iter().map(|w| w * w).sum::<f64>() / (400.0 * 400.0);
-    // The mean of 160,000 squares has a relative standard error of 0.0035; a variance of 1/in or 1/out is the same here,
-    // one of 2/in or 1/(in + out) is off by a factor of two.
+    // The mean of 160,000 squares has a relative standard error of 0.0035; a variance of 1/in or 1/out would be the same here,
+    // one of 2/in or 1/(in + out) would be off by a factor of two.
     assert!((variance * 400.0 - 1.0).abs() < 5.0 * 0.0035, "{variance}");
     network.initialize(1.0, &mut stream(1, 0, 0, 0), &mut parameters);
     let (_, output) = forward(&network, &parameters, 5, &input);

@@ -46,14 +46,14 @@ fn check(name: &str, x: f32, found: f32, expected: f64, relative: f64, absolute:
     assert!(same || close, "{name}({x:e}) = {found:e}, not {expected:e}");
 }
 
-/// Catches a polynomial, a scaling or an end of range that is off.
+/// Catches an error in a polynomial, a scaling or the end of a range.
 #[test]
 fn functions_are_the_standard_librarys() {
     for x in numbers().as_chunks::<LANES>().0 {
         let found = all(x);
         for (i, x) in x.iter().enumerate() {
             let d = f64::from(*x);
-            // Results below e⁻⁸⁷ may be called zero.
+            // Results below e⁻⁸⁷ may underflow to zero.
             check("exp", *x, found[0][i], d.exp(), 3e-7, 2e-38);
             check("ln", *x, found[1][i], d.ln(), 3e-7, 0.0);
             if *x >= f32::MIN_POSITIVE {

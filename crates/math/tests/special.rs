@@ -148,7 +148,7 @@ fn incomplete_beta_and_its_derivatives() {
         let got = incomplete_beta_d_shapes(a, b, x);
         assert_near(got[0], d_a, 1e-12, 0.0, &what);
         assert_near(got[1], d_b, 1e-12, 0.0, &what);
-        // Reflection, which takes the other branch.
+        // Reflection uses the other branch.
         assert_near(incomplete_beta(b, a, 1.0 - x), 1.0 - p, 1e-12, 1e-15, &what);
     }
     assert_eq!(incomplete_beta(2.0, 3.0, 0.0), 0.0);

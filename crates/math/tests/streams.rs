@@ -1,4 +1,4 @@
-//! Random streams: the same numbers for ever, no two streams alike, and quasi-random normals that are normal.
+//! Random streams: numbers that never change, no two streams alike, and quasi-random normals that are normal.
 
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, quasi_normals, standard_normals, stream};
@@ -7,11 +7,11 @@ use hyperprior_testkit::goodness::kolmogorov_smirnov;
 use hyperprior_testkit::mean::assert_mean;
 use rand::{Rng, RngExt};
 
-/// The chance that a right generator fails.
+/// The probability that a correct generator fails.
 const ALPHA: f64 = 1e-6;
 
-/// Catches a change of the generator or of its keys: every fit with a given seed would give other numbers. Change these only
-/// together with a line in the changelog.
+/// Catches a change of the generator or of its keys: every fit with a given seed would give different numbers. Change these
+/// only together with a line in the changelog.
 #[test]
 fn streams_give_the_numbers_they_always_gave() {
     let first = |mut rng: Stream| [rng.next_u64(), rng.next_u64()];
@@ -23,7 +23,7 @@ fn streams_give_the_numbers_they_always_gave() {
     assert_eq!(noise.as_slice(), [-0.9860470279419445, 0.8908250545157844, 0.4905268384557658, 0.7169617521209092]);
 }
 
-/// Catches normals that depend on who else is drawn: a draw's numbers are its stream's.
+/// Catches normals that depend on the rest of the batch: a draw's numbers come from its stream alone.
 #[test]
 fn a_draws_normals_do_not_depend_on_the_batch() {
     let streams = |range: std::ops::Range<u64>| range.map(|s| stream(5, 0, 0, s)).collect::<Vec<_>>();
@@ -35,7 +35,7 @@ fn a_draws_normals_do_not_depend_on_the_batch() {
     }
 }
 
-/// Catches keys that collide: a stream that differs in one number only is another stream, and neighbours are independent.
+/// Catches keys that collide: streams that differ in a single key are different, and neighbours are independent.
 #[test]
 fn neighbouring_streams_are_independent() {
     let uniform = |seed: u64, step: u64, datum: u64, draw: u64| stream(seed, step, datum, draw).random::<f64>();
@@ -78,8 +78,8 @@ fn standard_normals_are_standard_normal() {
     assert_mean(&products, 0.0, 0.05);
 }
 
-/// Catches dimensions that repeat each other, and points that are no better than random ones: over 4,096 points means,
-/// variances and covariances are good to 5e-3, where random ones would be off by 0.016 in a standard deviation.
+/// Catches dimensions that repeat each other, and points no better than random ones: over 4,096 points means, variances and
+/// covariances are accurate to 5e-3, where random ones have a standard error of 0.016.
 #[test]
 fn quasi_normals_have_the_moments_of_normals_to_quasi_random_accuracy() {
     let (n, points) = (12, 4096);
@@ -98,16 +98,16 @@ fn quasi_normals_have_the_moments_of_normals_to_quasi_random_accuracy() {
     }
 }
 
-/// Catches a sequence that depends on how it is cut, ends, or runs out of dimensions.
+/// Catches a sequence that depends on how it is split, ends, or runs out of dimensions.
 #[test]
-fn quasi_normals_go_on_where_they_were_left_and_beyond_their_dimensions() {
+fn quasi_normals_continue_and_extend_beyond_their_dimensions() {
     let (mut whole, mut rest) = (Batch::zeros(300, 64), Batch::zeros(300, 24));
     quasi_normals(3, 0, &mut whole);
     quasi_normals(3, 40, &mut rest);
     for i in 0..300 {
         assert_eq!(rest.column(i), &whole.column(i)[40..]);
     }
-    // Past the 65,536 points of the sequence it is scrambled anew, and still normal.
+    // Beyond its 65,536 points the sequence is scrambled again, and still normal.
     let mut late = Batch::zeros(1, 4096);
     quasi_normals(3, 65_536 - 2048, &mut late);
     let p = kolmogorov_smirnov(late.column(0), normal_cdf);

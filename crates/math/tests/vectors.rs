@@ -1,4 +1,4 @@
-//! The vectorised functions against the standard library's, over all of f64 and at every length around a vector's eight.
+//! The vectorised functions against the standard library's, over all of f64 and at every length around the eight of a vector.
 
 use hyperprior_math::special;
 use hyperprior_math::vector;
@@ -23,7 +23,7 @@ fn apply(map: Map, x: &[f64]) -> Vec<f64> {
     all
 }
 
-/// Numbers of every size and both signs, close to where each function changes its ways.
+/// Numbers of every size and both signs, close to where each function changes its method.
 fn everywhere() -> Vec<f64> {
     let mut x = vec![0.0, -0.0, 1.0, -1.0, f64::MIN_POSITIVE, 5e-324, 2e-310, f64::EPSILON, f64::MAX, f64::MIN];
     for exponent in -320..309 {
@@ -51,7 +51,7 @@ fn check(name: &str, map: Map, exact: fn(f64) -> f64, x: &[f64], relative: f64, 
 
 const SPECIAL: [f64; 3] = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN];
 
-/// Catches a polynomial, a scaling or an end of range that is off. Results below 1e-307 may be called zero.
+/// Catches an error in a polynomial, a scaling or the end of a range. Results below 1e-307 may underflow to zero.
 #[test]
 fn exp_is_the_standard_librarys() {
     check("exp", vector::exp, f64::exp, &everywhere(), 1e-15, 1e-307);
@@ -90,7 +90,7 @@ fn softplus_and_sigmoid_are_the_scalar_ones() {
     }
 }
 
-/// Catches an overflow, a column that is skipped, and a sum of nothing that is not −∞.
+/// Catches an overflow, a skipped column, and an empty sum that is not −∞.
 #[test]
 fn log_sum_exp_is_the_scalar_one_at_every_length() {
     let (infinite, none) = (f64::INFINITY, f64::NEG_INFINITY);

@@ -1,19 +1,19 @@
-//! A model that is a function of Python: log p(x, z) for a batch of draws, with what inference needs made from it.
+//! A model defined by a Python function that computes log p(x, z) for a batch of draws.
 //!
-//! Conditionals of discrete latents come from the log joint with every value put in. Where there is no gradient, central differences
-//! of the log joint take its place. Continuous latents are fitted on the line, and the function sees them on their own scale.
+//! Conditionals of discrete latents come from evaluating the log joint at every value. Without a gradient, central differences of
+//! the log joint are used. Continuous latents are fitted on the real line; the function sees them on their own scale.
 
 use crate::draws::{self, matrix};
-use crate::error::said;
-use crate::infer::{left_behind, log_density, settings, within_memory};
+use crate::error::exception;
+use crate::infer::{check_memory, log_density, parse_settings, result};
 use crate::watch::Watch;
-use hyperprior::infer::{Starts, infer};
+use hyperprior::infer::{Posterior, Source, Starts, infer};
 use hyperprior::model::{Conditionals, Gradient, Latents, Model, Support};
 use hyperprior::posterior::{Column, Draws};
+use hyperprior::report::{About, FitReport};
 use hyperprior::{Batch, Result};
-use hyperprior_bugs::fit::{FitError, Posterior, Source};
 use hyperprior_bugs::memory::columns_of_fit;
-use hyperprior_bugs::told::Told;
+use hyperprior_graph::fit::FitError;
 use hyperprior_math::bijector::Bijector;
 use numpy::{PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -22,120 +22,122 @@ use std::sync::Mutex;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Numbers that go to Python at once.
+/// The most numbers passed to Python in one call.
 const NUMBERS_MAX: usize = 1 << 22;
-/// The step of central differences: the cube root of what a double leaves out.
+/// The relative step of central differences: the cube root of the machine epsilon.
 const STEP: f64 = 6e-6;
-/// What a call costs, in additions: the interpreter is in it, however little the function does.
+/// The cost of a call, in additions: mostly the interpreter's overhead.
 const WORK: usize = 20_000;
 
-/// How long signals wait.
+/// How often signals are checked.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A function with its latents.
+/// A Python function with its latents.
 #[pyclass(frozen, module = "hyperprior._hyperprior")]
 pub struct Function {
-    /// On the line.
+    /// On the real line.
     latents: Latents,
-    /// Of each scalar: none for a discrete one.
+    /// The map from the real line to each scalar; `None` for discrete ones.
     bijectors: Vec<Option<Bijector>>,
-    /// From the latents on their own scale, a row each, to the log density of each draw.
+    /// Takes the latents on their own scale, a row each, and returns the log density of each draw.
     log_joint: Py<PyAny>,
-    /// From the same to a row of derivatives for each latent.
+    /// Takes the same and returns a row of derivatives for each latent.
     own_gradient: Option<Py<PyAny>>,
-    /// The scalars that are continuous.
+    /// The indices of the continuous scalars.
     continuous: Vec<usize>,
-    /// What the function raised first; it comes out as it is.
+    /// The first exception that the function raised; it is passed on unchanged.
     raised: Mutex<Option<PyErr>>,
 }
 
 #[pymethods]
 impl Function {
-    /// `latents` are names, shapes, and the smallest and largest value with the word for the support.
+    /// `latents` has the name, shape, support, and smallest and largest value of each latent.
     #[new]
     fn new(
         latents: Vec<(String, Vec<usize>, String, f64, f64)>,
         log_joint: Py<PyAny>,
         gradient: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let (mut on_line, mut bijectors) = (Latents::new(), Vec::new());
-        for (name, shape, word, lower, upper) in latents {
-            let support = match word.as_str() {
+        let (mut on_real_line, mut bijectors) = (Latents::new(), Vec::new());
+        for (name, shape, kind, lower, upper) in latents {
+            let support = match kind.as_str() {
                 "real" => Support::Real,
                 "positive" => Support::Positive,
                 "unit" => Support::UnitInterval,
                 "counts" => Support::Counts,
                 "integers" => Support::Integers { lower, upper },
-                other => return Err(said(format!("latent `{name}`: `{other}` is no support"))),
+                other => return Err(exception(format!("latent `{name}`: unknown support `{other}`"))),
             };
             let bijector = Bijector::for_support(support);
-            on_line = on_line.array(&name, &shape, bijector.map_or(support, |_| Support::Real)).map_err(said)?;
+            on_real_line =
+                on_real_line.array(&name, &shape, bijector.map_or(support, |_| Support::Real)).map_err(exception)?;
             bijectors.extend((0..shape.iter().product()).map(|_| bijector));
         }
-        if on_line.is_empty() {
-            return Err(said(hyperprior::Error::EmptyModel));
+        if on_real_line.is_empty() {
+            return Err(exception(hyperprior::Error::EmptyModel));
         }
         let continuous = (0..bijectors.len()).filter(|i| bijectors[*i].is_some()).collect();
         let raised = Mutex::new(None);
-        Ok(Self { latents: on_line, bijectors, log_joint, own_gradient: gradient, continuous, raised })
+        Ok(Self { latents: on_real_line, bijectors, log_joint, own_gradient: gradient, continuous, raised })
     }
 
-    /// Fits it. With what a fit of a program gives.
+    /// Fits the model. Returns the same dict as the fit of a program.
     fn fit<'py>(
         &self,
         py: Python<'py>,
         settings_json: &str,
         init: Option<Vec<Option<f64>>>,
         name: String,
-        tell: Option<Py<PyAny>>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let began = Instant::now();
-        let how = settings(settings_json)?;
-        within_memory(how.draws, columns_of_fit(self.latents.len(), self.latents.len()))?;
-        let given = init.map(|init| self.on_line(&init)).transpose()?;
+        let settings = parse_settings(settings_json)?;
+        check_memory(settings.draws, columns_of_fit(self.latents.len(), self.latents.len()))?;
+        let given = init.map(|init| self.unconstrained(&init)).transpose()?;
         self.forget();
-        let mut watch = Watch::new(tell);
+        let mut watch = Watch::new(progress);
         let work = || -> std::result::Result<_, FitError> {
             let starts = Starts { given, points: None };
-            let inferred = infer(self, &starts, &how, &mut watch)?;
+            let inferred = infer(self, &starts, &settings, &mut watch)?;
             let draws = self.draws(&inferred.z)?;
             let log_density = log_density(self, &inferred.z)?;
             Ok((Posterior { draws, source: Source::Approximate(Box::new(inferred)) }, log_density))
         };
         let found = py.detach(|| self.on_one_thread(work))?;
-        // What the function raised comes before what was made of it.
+        // An exception from the function is the cause of any error of the fit.
         if let Some(raised) = self.raised.lock().ok().and_then(|mut raised| raised.take()) {
             return Err(raised);
         }
         watch.finish()?;
-        let (posterior, log_density) = found.map_err(said)?;
-        let told = Told::of_model((name, 0, Vec::new()), self, how, &posterior, began.elapsed().as_secs_f64());
-        let out = left_behind(py, &told)?;
+        let (posterior, log_density) = found.map_err(exception)?;
+        let about = About { name, ..About::default() };
+        let report = FitReport::new(about, self, settings, &posterior, began.elapsed().as_secs_f64());
+        let out = result(py, &report)?;
         out.set_item("log_density", log_density.map(|log| PyArray1::from_vec(py, log)))?;
-        draws::give(py, posterior.draws, &out)?;
+        draws::insert(py, posterior.draws, &out)?;
         Ok(out)
     }
 
-    /// Holds what is made of the function against it: the gradient against central differences, at random points.
+    /// Compares the gradient with central differences of the log joint, at random points.
     fn check(&self, py: Python, seed: u64) -> PyResult<()> {
         self.forget();
         let checked = py.detach(|| self.on_one_thread(|| hyperprior::check(self, seed)))?;
         match self.raised.lock().ok().and_then(|mut raised| raised.take()) {
             Some(raised) => Err(raised),
-            None => checked.map(|_| ()).map_err(said),
+            None => checked.map(|_| ()).map_err(exception),
         }
     }
 }
 
 impl Function {
-    /// Works on one thread beside this one, which looks at signals meanwhile. Python runs one call at a time in any case, and more
-    /// threads would only wait for each other.
+    /// Runs `work` on another thread while this one checks signals. Python runs one call at a time in any case, so more threads
+    /// would only wait for each other.
     fn on_one_thread<T: Send>(&self, work: impl FnOnce() -> T + Send) -> PyResult<T> {
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(said)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().map_err(exception)?;
         let (send, receive) = channel();
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                // Attached once around everything: each call would have to make a state for this thread otherwise.
+                // Attach once around everything: otherwise each call would create a thread state.
                 let _ = send.send(pool.install(|| Python::attach(|py| py.detach(work))));
             });
             loop {
@@ -146,7 +148,7 @@ impl Function {
                             self.keep(interrupt);
                         }
                     }
-                    Err(RecvTimeoutError::Disconnected) => return Err(said("the fit ended without a result")),
+                    Err(RecvTimeoutError::Disconnected) => return Err(exception("the fit ended without a result")),
                 }
             }
         })
@@ -158,36 +160,36 @@ impl Function {
         }
     }
 
-    /// Keeps an exception for later, and stops.
+    /// Stores an exception, if it is the first, and returns the error that stops the fit.
     fn keep(&self, error: PyErr) -> hyperprior::Error {
-        let words = error.to_string();
+        let message = error.to_string();
         if let Ok(mut raised) = self.raised.lock() {
             raised.get_or_insert(error);
         }
-        hyperprior::Error::Model(words)
+        hyperprior::Error::Model(message)
     }
 
-    /// Whether something was raised already: then nothing is worth calculating.
-    fn go_on(&self) -> Result<()> {
+    /// Fails if an exception was raised already.
+    fn check_raised(&self) -> Result<()> {
         match self.raised.lock() {
             Ok(raised) if raised.is_none() => Ok(()),
             _ => Err(hyperprior::Error::Model("the function raised an exception".to_owned())),
         }
     }
 
-    /// Starting values on the line.
-    fn on_line(&self, init: &[Option<f64>]) -> PyResult<Vec<Option<f64>>> {
+    /// Maps starting values to the real line.
+    fn unconstrained(&self, init: &[Option<f64>]) -> PyResult<Vec<Option<f64>>> {
         let one = |i: usize, value: f64| {
             let mut u = [value];
             if let Some(bijector) = &self.bijectors[i] {
                 bijector.inverse(&[value], &mut u);
             }
-            let is_there = match self.latents.support(i) {
+            let is_valid = match self.latents.support(i) {
                 support if support.is_discrete() => support.contains(value),
                 _ => u[0].is_finite(),
             };
             let name = self.latents.name(i);
-            is_there.then_some(u[0]).ok_or_else(|| said(format!("init: `{name}` cannot be {value}")))
+            is_valid.then_some(u[0]).ok_or_else(|| exception(format!("init: `{name}` cannot be {value}")))
         };
         init.iter().enumerate().map(|(i, value)| value.map(|value| one(i, value)).transpose()).collect()
     }
@@ -211,23 +213,24 @@ impl Function {
         Ok(Draws::new((0..self.latents.len()).map(column).collect(), self.own(z))?)
     }
 
-    /// The log density on the line.
+    /// The log density on the real line.
     fn evaluate(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
-        self.go_on()?;
+        self.check_raised()?;
         let own = self.own(z);
         let shape = [own.columns_len(), own.draws_len()];
         Python::attach(|py| -> PyResult<()> {
             let found = self.log_joint.call1(py, (matrix(py, own.into_vec(), shape)?,))?;
             let found: PyReadonlyArray1<f64> = found.extract(py)?;
-            out.copy_from_slice(found.as_slice().map_err(said)?);
+            out.copy_from_slice(found.as_slice().map_err(exception)?);
             Ok(())
         })
         .map_err(|error| self.keep(error))?;
-        self.add_maps(z, out);
+        self.add_jacobians(z, out);
         Ok(())
     }
 
-    fn add_maps(&self, z: &Batch, out: &mut [f64]) {
+    /// Adds the log Jacobians of the maps to the real line.
+    fn add_jacobians(&self, z: &Batch, out: &mut [f64]) {
         let mut slopes = vec![0.0; z.draws_len()];
         for i in &self.continuous {
             if let Some(bijector) = self.bijectors[*i].filter(|b| *b != Bijector::Identity) {
@@ -237,7 +240,7 @@ impl Function {
         }
     }
 
-    /// Copies of a batch, each changed, with their log densities: as many at a time as may go to Python at once.
+    /// Evaluates `len` changed copies of a batch, as many in one call to Python as [`NUMBERS_MAX`] allows.
     fn copies(
         &self,
         z: &Batch,
@@ -264,7 +267,7 @@ impl Function {
     }
 }
 
-/// How far a number is moved to either side.
+/// The step of the central difference at `x`.
 fn step(x: f64) -> f64 {
     STEP * x.abs().max(1.0)
 }
@@ -312,7 +315,7 @@ impl Gradient for Function {
             return Ok(());
         }
         let Some(own_gradient) = &self.own_gradient else {
-            // A copy to the right of each number, then one to the left.
+            // For each number, one copy with a step to the right, then one with a step to the left.
             return self.copies(
                 z,
                 2 * self.continuous.len(),
@@ -335,7 +338,7 @@ impl Gradient for Function {
             let own = matrix(py, self.own(z).into_vec(), [n, draws])?;
             let found = own_gradient.call1(py, (own,))?;
             let found: PyReadonlyArray2<f64> = found.extract(py)?;
-            d_own.copy_from_slice(found.as_slice().map_err(said)?);
+            d_own.copy_from_slice(found.as_slice().map_err(exception)?);
             Ok(())
         })
         .map_err(|error| self.keep(error))?;

@@ -1,28 +1,29 @@
-//! What every fit needs: its settings read and checked, and what is told of it.
+//! What all fits share: reading and checking the settings, and the result as a dict.
 
 use crate::draws;
-use crate::error::{in_python, said};
+use crate::error::exception;
+use crate::remedy::remedy;
 use hyperprior::infer::{InferSettings, Method, PriorPart, RecursivePart};
+use hyperprior::report::FitReport;
 use hyperprior::{Batch, Model};
 use hyperprior_bugs::memory;
-use hyperprior_bugs::told::Told;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-/// Fewer draws than this say nothing of quantiles or tails.
+/// Fewer draws say nothing about quantiles or tails.
 const DRAWS_MIN: usize = 10;
-/// The most components, layers or ranks.
+/// The largest number of components, layers or ranks.
 const SIZE_MAX: usize = 1000;
 
-/// The settings, from JSON.
-pub fn settings(text: &str) -> PyResult<InferSettings> {
+/// Parses the settings from JSON.
+pub fn parse_settings(text: &str) -> PyResult<InferSettings> {
     let settings: InferSettings = serde_json::from_str(text).map_err(|error| {
-        // Where in the text it is says nothing to someone who wrote none.
+        // The position in the JSON means nothing to a user who did not write it.
         let error = error.to_string();
-        said(error.rsplit_once(" at line ").map_or(error.as_str(), |(reason, _)| reason))
+        exception(error.rsplit_once(" at line ").map_or(error.as_str(), |(reason, _)| reason))
     })?;
     if settings.draws < DRAWS_MIN {
-        return Err(said(format!("draws={}: at least {DRAWS_MIN} draws are needed", settings.draws)));
+        return Err(exception(format!("draws={}: at least {DRAWS_MIN} draws are needed", settings.draws)));
     }
     let of_method = match settings.method {
         Method::LowRank(size) | Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => size,
@@ -44,26 +45,26 @@ pub fn settings(text: &str) -> PyResult<InferSettings> {
     };
     for (argument, size) in [("method", of_method), ("prior", of_prior), ("recursive", of_recursive)] {
         if size > SIZE_MAX {
-            return Err(said(format!("{argument}: the number after the colon is at most {SIZE_MAX}")));
+            return Err(exception(format!("{argument}: the number after the colon is at most {SIZE_MAX}")));
         }
     }
     if settings.importance > SIZE_MAX {
-        return Err(said(format!("importance={}: at most {SIZE_MAX} draws tighten the bound", settings.importance)));
+        return Err(exception(format!("importance={}: the bound takes at most {SIZE_MAX} draws", settings.importance)));
     }
     Ok(settings)
 }
 
-/// Refuses draws that would not fit.
-pub fn within_memory(draws: usize, columns: usize) -> PyResult<()> {
-    memory::within_memory(draws, columns).map_err(said)
+/// Refuses draws that would not fit in memory.
+pub fn check_memory(draws: usize, columns: usize) -> PyResult<()> {
+    memory::within_memory(draws, columns).map_err(exception)
 }
 
-/// `summary` as JSON, with arguments where the command has options.
-pub fn summary(told: &Told) -> PyResult<String> {
-    serde_json::to_string(&told.summary()).map(|text| in_python(&text)).map_err(said)
+/// `summary.json`, with remedies that name the arguments of this package.
+fn summary(report: &FitReport) -> PyResult<String> {
+    serde_json::to_string(&report.summary(&remedy)).map_err(exception)
 }
 
-/// The log density of each draw, with what the maps to the line add; nothing where no latent is left.
+/// The log density of each draw on the unconstrained scale, with Jacobians; `None` if no latent is left.
 pub fn log_density(model: &dyn Model, z: &Batch) -> Result<Option<Vec<f64>>, hyperprior::Error> {
     if z.columns_len() == 0 {
         return Ok(None);
@@ -73,16 +74,16 @@ pub fn log_density(model: &dyn Model, z: &Batch) -> Result<Option<Vec<f64>>, hyp
     Ok(Some(out))
 }
 
-/// What a fit leaves behind, and nothing yet in it but the summary and the trace.
-pub fn left_behind<'py>(py: Python<'py>, told: &Told) -> PyResult<Bound<'py, PyDict>> {
+/// The result of a fit: the summary, the trace and, if asked for, the pointwise log likelihood.
+pub fn result<'py>(py: Python<'py>, report: &FitReport) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
-    out.set_item("summary", summary(told)?)?;
-    let trace = told.inferred().map_or_else(Vec::new, |inferred| inferred.fitted.history.clone());
+    out.set_item("summary", summary(report)?)?;
+    let trace = report.inferred().map_or_else(Vec::new, |inferred| inferred.fitted.history.clone());
     out.set_item("trace", numpy::PyArray1::from_vec(py, trace))?;
-    if let Some(loo) = &told.foretold.loo {
-        let own = PyDict::new(py);
-        draws::give(py, loo.log_likelihood.clone(), &own)?;
-        out.set_item("log_likelihood", own)?;
+    if let Some(loo) = &report.predictive.loo {
+        let log_likelihood = PyDict::new(py);
+        draws::insert(py, loo.log_likelihood.clone(), &log_likelihood)?;
+        out.set_item("log_likelihood", log_likelihood)?;
     }
     Ok(out)
 }

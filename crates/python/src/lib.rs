@@ -1,16 +1,17 @@
 //! The compiled half of the Python package `hyperprior`; the other half is in `python/hyperprior`.
 //!
-//! Numbers cross as NumPy arrays, settings and summaries as JSON: the structs that the command's files hold say which fields there are.
+//! Numbers cross as NumPy arrays, settings and summaries as JSON with the fields of the command's files.
 
 mod draws;
 mod error;
 mod function;
 mod infer;
 mod program;
+mod remedy;
 mod topics;
 mod watch;
 
-/// What `hyperprior/__init__.py` is made of.
+/// The extension module `hyperprior._hyperprior`.
 #[pyo3::pymodule]
 mod _hyperprior {
     #[pymodule_export]

@@ -1,20 +1,21 @@
 //! A model in BUGS with its data.
 
 use crate::draws;
-use crate::error::{Error, in_python, said};
-use crate::infer::{left_behind, log_density, settings, within_memory};
+use crate::error::{Error, exception};
+use crate::infer::{check_memory, log_density, parse_settings, result};
 use crate::watch::Watch;
 use hyperprior::Model;
-use hyperprior::infer::InferSettings;
-use hyperprior::model::graph::{Eliminate, Graph};
+use hyperprior::infer::{InferSettings, Posterior, Source};
+use hyperprior::posterior::ranges;
 use hyperprior::posterior::{Monitor, MonitorError, summarise};
-use hyperprior_bugs::eliminate::eliminate;
-use hyperprior_bugs::fit::{FitError, Posterior, Source, Task};
+use hyperprior::report::{LinearResponseSummary, Predictive};
+use hyperprior_bugs::marginalise;
 use hyperprior_bugs::memory::columns_of_fit;
-use hyperprior_bugs::names;
-use hyperprior_bugs::predict::{Lacking, Outlook, spread};
-use hyperprior_bugs::told::{Foretold, Response, Told};
-use hyperprior_bugs::{Array, Data, Dialect, Options, compile, render};
+use hyperprior_bugs::predict::{MissingDraws, Predictor, spread};
+use hyperprior_bugs::{Array, Data, Diagnostic, Dialect, Options, Severity, compile, render};
+use hyperprior_graph::fit::{FitError, Task};
+use hyperprior_graph::posterior_predictive_check;
+use hyperprior_graph::{Graph, Marginalise};
 use numpy::{PyArray1, PyReadonlyArray2, PyReadonlyArrayDyn, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -28,13 +29,13 @@ pub struct Program {
     name: String,
     dialect: Dialect,
     graph: Graph,
-    eliminate: Eliminate,
-    /// What the data name.
+    eliminate: Marginalise,
+    /// The names in the data.
     given: Vec<String>,
     observed: usize,
-    /// What the front end warned of, and the same drawn over the source.
-    #[pyo3(get)]
-    warnings: Vec<String>,
+    /// Warnings and notes of the compiler.
+    diagnostics: Vec<Diagnostic>,
+    /// The same with the lines of the source they are about.
     #[pyo3(get)]
     drawn: String,
 }
@@ -54,7 +55,7 @@ impl Program {
         let dialect = match dialect {
             "jags" => Dialect::Jags,
             "openbugs" => Dialect::OpenBugs,
-            other => return Err(said(format!("dialect=`{other}` is not known; use jags or openbugs"))),
+            other => return Err(exception(format!("dialect=`{other}` is not known; use jags or openbugs"))),
         };
         let (data, init) = (arrays(&data), init.as_ref().map(arrays));
         let options = Options { dialect, init, file: Some(name.clone()) };
@@ -63,7 +64,8 @@ impl Program {
             let drawn = render(&diagnostics, &name, &source, false);
             Error::new_err(format!("the model cannot be compiled\n\n{}", drawn.trim_end()))
         })?;
-        let eliminate = eliminate(eliminated, &compiled.graph).map_err(|e| said(format!("eliminate: {e}")))?;
+        let eliminate =
+            marginalise::parse(eliminated, &compiled.graph).map_err(|e| exception(format!("eliminate: {e}")))?;
         let drawn = match compiled.warnings.as_slice() {
             [] => String::new(),
             warnings => render(warnings, &name, &source, false).trim_end().to_owned(),
@@ -75,170 +77,181 @@ impl Program {
             eliminate,
             given: data.arrays.into_keys().collect(),
             observed: compiled.observed,
-            warnings: compiled.warnings.iter().map(|w| w.message.clone()).collect(),
+            diagnostics: compiled.warnings,
             drawn,
             source,
         })
     }
 
-    /// The latents in few words: `z[1:150]`, `mu`.
-    fn latents(&self) -> Vec<String> {
-        names::ranges(self.graph.latent_names())
+    /// The messages of the compiler's warnings and notes.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect()
     }
 
-    /// How many numbers are observed.
+    /// The latents as ranges: `z[1:150]`, `mu`.
+    fn latents(&self) -> Vec<String> {
+        ranges::ranges(self.graph.latent_names())
+    }
+
+    /// The number of observed values.
     fn observed(&self) -> usize {
         self.graph.observations_len()
     }
 
-    /// What is observed, in few words: `y[1:150]`.
+    /// The observed variables as ranges: `y[1:150]`.
     fn observed_names(&self) -> Vec<String> {
-        names::ranges(self.graph.observed_names())
+        ranges::ranges(self.graph.observed_names())
     }
 
-    /// Fits it. With `values`, `names`, `discrete`, `summary`, `trace`, and `log_density` and `log_likelihood` where there are any.
-    #[pyo3(signature = (settings_json, monitor, checks, tell))]
+    /// Fits the model. Returns `values`, `names`, `discrete`, `summary`, `trace`, `log_density` and, with `loo`, `log_likelihood`.
+    #[pyo3(signature = (settings_json, monitor, checks, progress))]
     fn fit<'py>(
         &self,
         py: Python<'py>,
         settings_json: &str,
         monitor: &str,
         checks: Checks,
-        tell: Option<Py<PyAny>>,
+        progress: Option<Py<PyAny>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let began = Instant::now();
-        let how = settings(settings_json)?;
-        let monitors = Monitor::parse_list(monitor).map_err(said)?;
+        let settings = parse_settings(settings_json)?;
+        let monitors = Monitor::parse_list(monitor).map_err(exception)?;
         let task = Task::new(self.graph.clone(), &self.eliminate, &monitors).map_err(|error| self.refused(error))?;
-        if self.graph.observations_len() == 0 && (checks.loo || checks.predictive) {
-            let argument = if checks.loo { "loo" } else { "check_predictive" };
-            return Err(said(format!("{argument}: nothing is observed; give the model its data")));
+        if self.graph.observations_len() == 0 && (checks.loo || checks.ppc) {
+            let argument = if checks.loo { "loo" } else { "ppc" };
+            return Err(exception(format!("{argument}: nothing is observed; give the model its data")));
         }
-        let kept = task.quantities().len() + if checks.loo { 2 * self.graph.observations_len() } else { 0 };
-        within_memory(how.draws, columns_of_fit(task.model().latents().len(), kept))?;
-        let mut watch = Watch::new(tell);
-        let found = py.detach(|| found(&task, &how, checks, &mut watch));
+        let quantities = task.quantities().len() + if checks.loo { 2 * self.graph.observations_len() } else { 0 };
+        check_memory(settings.draws, columns_of_fit(task.model().latents().len(), quantities))?;
+        let mut watch = Watch::new(progress);
+        let fitted = py.detach(|| run(&task, &settings, checks, &mut watch));
         watch.finish()?;
-        let Found { posterior, foretold, response, log_density } = found.map_err(|error| self.refused(error))?;
-        let about = (self.name.clone(), self.observed, self.warnings.clone());
-        let told = Told::new(about, &task, how, &posterior, began.elapsed().as_secs_f64());
-        let out = left_behind(py, &Told { foretold, response, ..told })?;
+        let Fitted { posterior, predictive, linear_response, log_density } =
+            fitted.map_err(|error| self.refused(error))?;
+        let about = (self.name.clone(), self.observed, self.warnings());
+        let report = task.report(about, settings, &posterior, began.elapsed().as_secs_f64());
+        let out = result(py, &report.with(predictive, linear_response))?;
         out.set_item("log_density", log_density.map(|log| PyArray1::from_vec(py, log)))?;
-        draws::give(py, posterior.draws, &out)?;
+        draws::insert(py, posterior.draws, &out)?;
         Ok(out)
     }
 
-    /// What draws of a fit of this model foretell of it with other data. With `values`, `names`, `discrete` and `summary`.
+    /// Predicts new data from the draws of a fit of this model. Returns `values`, `names`, `discrete` and `summary`.
     fn predict<'py>(
         &self,
         py: Python<'py>,
         new: &Self,
-        kept: (PyReadonlyArray2<'py, f64>, Vec<String>),
+        saved: (PyReadonlyArray2<'py, f64>, Vec<String>),
         named: (Option<String>, Option<String>),
-        how: (Option<usize>, u64),
+        size_and_seed: (Option<usize>, u64),
     ) -> PyResult<Bound<'py, PyDict>> {
-        let ((values, kept), (carry, monitor), (len, seed)) = (kept, named, how);
-        let parse = |text: String| Monitor::parse_list(&text).map_err(said);
-        let (carried, monitors) = (carry.map(parse).transpose()?, monitor.map(parse).transpose()?);
-        let outlook = Outlook::new((&self.source, self.dialect), &self.graph, &new.graph, carried.as_deref())
-            .map_err(|error| said(format!("carry: {error}")))?
+        let ((values, names), (reuse, monitor), (len, seed)) = (saved, named, size_and_seed);
+        let parse = |text: String| Monitor::parse_list(&text).map_err(exception);
+        let (reused, monitors) = (reuse.map(parse).transpose()?, monitor.map(parse).transpose()?);
+        let predictor = Predictor::new((&self.source, self.dialect), &self.graph, &new.graph, reused.as_deref())
+            .map_err(|error| exception(format!("reuse: {error}")))?
             .of(monitors.as_deref())
-            .map_err(said)?;
-        let (have, values) = (values.shape()[1], values.as_slice().map_err(said)?);
+            .map_err(exception)?;
+        let (have, values) = (values.shape()[1], values.as_slice().map_err(exception)?);
         let len = len.unwrap_or(have);
         if len == 0 {
-            return Err(said("draws=0: at least one draw is needed"));
+            return Err(exception("draws=0: at least one draw is needed"));
         }
-        let columns = outlook.carry.carried.len() + 2 * outlook.quantities.len() + 2 * new.graph.observations_len();
-        within_memory(len, columns)?;
-        let places: HashMap<&str, usize> = kept.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
+        let columns =
+            predictor.transfer.reused.len() + 2 * predictor.quantities.len() + 2 * new.graph.observations_len();
+        check_memory(len, columns)?;
+        let places: HashMap<&str, usize> = names.iter().enumerate().map(|(i, name)| (name.as_str(), i)).collect();
         let column = |name: &str| places.get(name).map(|i| &values[i * have..(i + 1) * have]);
-        let draws = spread(&outlook.carry.carried, (have, len), column).map_err(|Lacking { name }| {
-            said(format!(
-                "the fit kept no draws of `{name}`. Fit again without monitor, or with `{name}` among its names; or leave it out \
-                 of carry, and it is drawn from its law"
+        let draws = spread(&predictor.transfer.reused, (have, len), column).map_err(|MissingDraws { name }| {
+            exception(format!(
+                "the fit saved no draws of `{name}`. Fit again without monitor, or with `{name}` among its names; or leave it out \
+                 of reuse to resimulate it"
             ))
         })?;
-        let prediction = py.detach(|| outlook.foretell(&draws, seed)).map_err(said)?;
-        let short = |names: &[String]| names::ranges(names.iter().map(String::as_str));
-        let unlike = outlook.carry.unlike.iter().map(|(array, here, there)| {
+        let prediction = py.detach(|| predictor.predict(&draws, seed)).map_err(exception)?;
+        let short = |names: &[String]| ranges::ranges(names.iter().map(String::as_str));
+        let mismatched = predictor.transfer.mismatched.iter().map(|(array, here, there)| {
             format!(
-                "`{array}` is drawn from its law, since it has {here} elements here and {there} in the fit; carry names elements \
-                 to carry over"
+                "`{array}` is resimulated, since it has {here} elements here and {there} in the fit; name the elements to reuse \
+                 with reuse"
             )
         });
-        // What is to be foretold has no data, and nothing depends on it: that is no news here.
-        let warned = new.warnings.iter().filter(|warning| !warning.starts_with("nothing depends on")).cloned();
+        // Notes are about variables without data that nothing depends on: here, those to predict.
+        let warned = new.diagnostics.iter().filter(|one| one.severity > Severity::Note).map(|one| one.message.clone());
         let summaries = summarise(&prediction.draws);
         let summary = serde_json::json!({
             "model": new.name,
             "seed": seed,
             "draws": len,
-            "carried": short(&outlook.carry.carried),
-            "anew": short(&outlook.carry.anew),
+            "reused": short(&predictor.transfer.reused),
+            "resimulated": short(&predictor.transfer.resimulated),
             "elpd": prediction.elpd,
             "seen": prediction.seen,
-            "warnings": warned.chain(unlike).collect::<Vec<_>>(),
-            "parameters": hyperprior::posterior::Parameters(&summaries),
+            "warnings": warned.chain(mismatched).collect::<Vec<_>>(),
+            "parameters": hyperprior::posterior::Parameters(summaries),
         });
         let out = PyDict::new(py);
-        out.set_item("summary", in_python(&summary.to_string()))?;
-        draws::give(py, prediction.draws, &out)?;
+        out.set_item("summary", summary.to_string())?;
+        draws::insert(py, prediction.draws, &out)?;
         Ok(out)
     }
 }
 
 impl Program {
-    /// An error in words that say what to change here.
+    /// An error as an exception that says which argument to change.
     fn refused(&self, error: FitError) -> PyErr {
         use hyperprior::Error as Engine;
         match error {
             FitError::Monitor(MonitorError::Unknown { name, .. }) if self.given.contains(&name) => {
-                said(format!("monitor: `{name}` is observed (it is in the data), so it has no posterior"))
+                exception(format!("monitor: `{name}` is observed (it is in the data), so it has no posterior"))
             }
             FitError::Engine(error @ Engine::NotFinite { .. }) => {
-                said(format!("{error}; init gives starting values, such as {{\"mu\": 0.5}}"))
+                exception(format!("{error}; init gives starting values, such as {{\"mu\": 0.5}}"))
             }
             FitError::Engine(
                 error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. }),
-            ) => said(format!("{error}; choose another method")),
-            error => said(error),
+            ) => exception(format!("{error}; choose another method")),
+            error => exception(error),
         }
     }
 }
 
-/// What is to be calculated beside the posterior.
+/// What to compute besides the posterior.
 #[derive(Clone, Copy, FromPyObject)]
 pub struct Checks {
     #[pyo3(item)]
     loo: bool,
     #[pyo3(item)]
-    predictive: bool,
+    ppc: bool,
     #[pyo3(item)]
     linear_response: bool,
 }
 
-struct Found {
+/// The posterior and the checks that were asked for.
+struct Fitted {
     posterior: Posterior,
-    foretold: Foretold,
-    response: Option<Response>,
+    predictive: Predictive,
+    linear_response: Option<LinearResponseSummary>,
     log_density: Option<Vec<f64>>,
 }
 
-fn found(task: &Task, how: &InferSettings, checks: Checks, watch: &mut Watch) -> Result<Found, FitError> {
+fn run(task: &Task, settings: &InferSettings, checks: Checks, watch: &mut Watch) -> Result<Fitted, FitError> {
     let pointwise = checks.loo.then(|| task.model().pointwise()).transpose()?;
-    let posterior = task.run(how, watch)?;
+    let posterior = task.run(settings, watch)?;
     let z = posterior.latents();
-    let foretold = Foretold::new(task.model(), &z, how.seed, checks.predictive, pointwise.as_ref())?;
-    let response = match (&posterior.source, checks.linear_response) {
-        (Source::Approximate(inferred), true) => Some(Response::of(task, inferred, how)?),
+    let ppc = checks.ppc.then(|| posterior_predictive_check(task.model(), &z, settings.seed));
+    let loo = pointwise.as_ref().map(|pointwise| pointwise.loo(&z)).transpose()?;
+    let predictive = Predictive::new(ppc, loo);
+    let linear_response = match (&posterior.source, checks.linear_response) {
+        (Source::Approximate(inferred), true) => Some(task.linear_response(inferred, settings)?),
         _ => None,
     };
     let log_density = log_density(task.model(), &z)?;
-    Ok(Found { posterior, foretold, response, log_density })
+    Ok(Fitted { posterior, predictive, linear_response, log_density })
 }
 
-/// Data as they were given: NaN is a missing value.
+/// Data from NumPy arrays; NaN is a missing value.
 fn arrays(given: &HashMap<String, PyReadonlyArrayDyn<f64>>) -> Data {
     let array = |numbers: &PyReadonlyArrayDyn<f64>| Array {
         shape: numbers.shape().to_vec(),

@@ -1,42 +1,43 @@
-//! Who watches work that Python asked for: signals are looked at, and progress is told, a few times a second.
+//! An observer for Python: it checks signals and reports progress a few times a second.
 
 use hyperprior::fit::{Observer, Phase, Progress};
 use pyo3::prelude::*;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
-/// How long Python is left alone.
+/// The time between two calls into Python.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Looks after the interpreter while work goes on without it.
+/// Checks signals and reports progress while the engine runs without the interpreter.
 pub struct Watch {
-    /// Called with what is done, how much of it, of how much, and the bound.
-    tell: Option<Py<PyAny>>,
+    /// Called with the name of the work, the amount done, the total and the bound.
+    progress: Option<Py<PyAny>>,
     last: Instant,
-    /// The exception that ends the work.
+    /// The exception that stops the work.
     failure: Option<PyErr>,
 }
 
 impl Watch {
-    /// With somebody to tell, or nobody.
-    pub fn new(tell: Option<Py<PyAny>>) -> Self {
-        Self { tell, last: Instant::now(), failure: None }
+    /// An observer that reports to `progress`, if there is one.
+    pub fn new(progress: Option<Py<PyAny>>) -> Self {
+        Self { progress, last: Instant::now(), failure: None }
     }
 
-    /// Whether to go on.
-    pub fn turn(&mut self, work: &str, done: u64, of: u64, elbo: Option<f64>) -> ControlFlow<()> {
+    /// Reports progress if it is time to, and breaks if an exception was raised.
+    pub fn report(&mut self, work: &str, done: u64, of: u64, elbo: Option<f64>) -> ControlFlow<()> {
         if self.failure.is_none() && self.last.elapsed() >= PAUSE {
-            let told = Python::attach(|py| {
+            let called = Python::attach(|py| {
                 py.check_signals()?;
-                self.tell.as_ref().map_or(Ok(()), |tell| tell.call1(py, (work, done, of, elbo)).map(|_| ()))
+                let progress = self.progress.as_ref();
+                progress.map_or(Ok(()), |progress| progress.call1(py, (work, done, of, elbo)).map(|_| ()))
             });
-            self.failure = told.err();
+            self.failure = called.err();
             self.last = Instant::now();
         }
         if self.failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// The exception that ended the work, where one did.
+    /// Returns the exception that stopped the work, if any.
     pub fn finish(self) -> PyResult<()> {
         self.failure.map_or(Ok(()), Err)
     }
@@ -48,14 +49,10 @@ impl Observer for Watch {
             Phase::Start { .. } => "start",
             Phase::Main => "fit",
         };
-        self.turn(work, progress.step, progress.steps, Some(progress.estimate.elbo))
+        self.report(work, progress.step, progress.steps, Some(progress.estimate.elbo))
     }
 
     fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
-        self.turn(work, done as u64, of as u64, None)
-    }
-
-    fn is_spent(&mut self) -> bool {
-        self.failure.is_some()
+        self.report(work, done as u64, of as u64, None)
     }
 }

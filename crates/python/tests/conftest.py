@@ -1,4 +1,4 @@
-"""What the tests share: the repository, and the command that results are held against."""
+"""Shared by the tests: the repository, and the command to compare results with."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ def example(name: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="session")
 def command() -> Path:
-    """The command, as the checks built it."""
-    path = Path(os.environ.get("HYPERPRIOR", ROOT / "target" / "checked" / "hyperprior"))
+    """The command-line program, built beforehand."""
+    path = Path(os.environ.get("HYPERPRIOR", ROOT / "target" / "release" / "hyperprior"))
     if not path.exists():
-        pytest.fail(f"{path} is not there: cargo build --profile checked builds it")
+        pytest.fail(f"{path} does not exist; build it with cargo build --release")
     return path
 
 
 @pytest.fixture(scope="session")
 def run(command: Path) -> Any:
-    """Runs it in the repository, and reads the JSON that it prints."""
+    """Runs the command in the repository and parses the JSON that it prints."""
 
     def run(*arguments: str) -> dict[str, Any]:
         done = subprocess.run([command, *arguments, "--json", "--quiet"], cwd=ROOT, capture_output=True, text=True, check=False)

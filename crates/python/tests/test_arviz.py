@@ -1,4 +1,4 @@
-"""What ArviZ makes of a fit."""
+"""Export to ArviZ."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def fitted() -> hyperprior.Posterior:
     return hyperprior.fit(hyperprior.Model(ROOT / "examples/coal/model.bug", example("coal")), draws=1000, loo=True)
 
 
-def test_the_groups_hold_what_was_drawn(fitted: hyperprior.Posterior) -> None:
+def test_the_groups_have_the_draws(fitted: hyperprior.Posterior) -> None:
     found = fitted.to_arviz()
     for name in fitted.names:
         assert np.array_equal(found["posterior"][name].to_numpy()[0], fitted.draws(name))
@@ -38,14 +38,14 @@ def test_plots_are_drawn(fitted: hyperprior.Posterior) -> None:
     is_old = arviz.__version__.startswith("0.")
     for name in ("plot_trace", "plot_posterior" if is_old else "plot_dist", "plot_forest"):
         drawn = getattr(arviz, name)(found)
-        # From 1.0 on a collection of plots, whose figure is in its tree.
+        # Since ArviZ 1.0 it is a collection of plots, with the figure in its tree.
         figure = np.ravel(drawn)[0].figure if is_old else drawn.viz["figure"].item()
         figure.canvas.draw()
         assert figure.axes
         matplotlib.pyplot.close("all")
 
 
-def test_loo_by_arviz_is_that_of_the_fit(fitted: hyperprior.Posterior) -> None:
+def test_loo_by_arviz_agrees_with_the_fit(fitted: hyperprior.Posterior) -> None:
     found = arviz.loo(fitted.to_arviz(), var_name="y", reff=1.0)
     own = fitted.diagnostics["loo"]
     elpd = found.elpd_loo if hasattr(found, "elpd_loo") else found.elpd

@@ -1,4 +1,4 @@
-"""The book's samples for Python: every block runs, and prints what the book says it prints."""
+"""The Python samples of the book and the README: every block runs and prints the output shown."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n(.*?)^```\n)?", re.MUL
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_every_block_runs_and_prints_what_it_says(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_block_runs_and_prints_the_output_shown(page: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib").use("Agg")
     monkeypatch.chdir(ROOT)
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Deep exponential families by scikit-learn's conventions, and by the command's numbers."""
+"""Deep exponential families: scikit-learn's conventions, and the same numbers as the command."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def bible() -> hyperprior.Counts:
     return hyperprior.bible()
 
 
-def test_the_bible_is_there(bible: hyperprior.Counts) -> None:
+def test_the_bible_is_built_in(bible: hyperprior.Counts) -> None:
     counts = bible.tocsr()
     assert counts.shape == bible.shape == (1189, len(bible.vocabulary))
     assert bible.names[0] == "Genesis 1" and np.shares_memory(counts.data, bible.data)
 
 
-def test_numbers_are_those_of_the_command(bible: hyperprior.Counts, run: Any) -> None:
+def test_numbers_equal_those_of_the_command(bible: hyperprior.Counts, run: Any) -> None:
     expected = run("topics", "bible", "--layers", "12,3", "--epochs", "3", "--seed", "2", "--words", "8", "--heldout", "0.02")
     parts = (bible.indptr, bible.indices, bible.data)
     train, test, unigram = _hyperprior.split(parts, bible.vocabulary, 0.02, 2)
@@ -56,12 +56,12 @@ def test_numbers_are_those_of_the_command(bible: hyperprior.Counts, run: Any) ->
     assert model.score(counts[test]) == -np.log(model.perplexity(counts[test]))
 
 
-def test_topics_keep_apart_what_never_meets() -> None:
+def test_topics_separate_words_that_never_occur_together() -> None:
     vectorizer = CountVectorizer()
     counts = vectorizer.fit_transform(SKY + TABLE)
     model = hyperprior.DEF(**SMALL).fit(counts)
     active = model.transform(counts)
-    assert active.shape == (80, 4) and model.components_.shape == (4, 8) and model.between_[0].shape == (2, 4)
+    assert active.shape == (80, 4) and model.components_.shape == (4, 8) and model.layer_weights_[0].shape == (2, 4)
     words = vectorizer.get_feature_names_out()
     of_sky = {"cloud", "moon", "star", "sun"}
     for place, topic in enumerate(model.topics(3, words)):
@@ -72,23 +72,23 @@ def test_topics_keep_apart_what_never_meets() -> None:
             is_sky = topic["words"][0] in of_sky
             means = active[:40, place].mean(), active[40:, place].mean()
             assert (means[0] > means[1]) == is_sky
-    # Dense, other dtypes and other layouts are the same counts.
+    # Dense arrays, other dtypes and other sparse formats give the same result.
     for other in (counts.toarray(), counts.astype(np.float32), counts.tocoo(), sparse.csr_array(counts), counts.tocsc()):
         assert np.array_equal(model.transform(other), active)
 
 
-def test_a_pipeline_is_cross_validated() -> None:
+def test_a_pipeline_can_be_cross_validated() -> None:
     rng = np.random.default_rng(1)
     text = [" ".join(rng.permutation((line + " " + rng.choice(SKY + TABLE)).split())) for line in SKY + TABLE]
     pipeline = make_pipeline(CountVectorizer(), hyperprior.DEF(**SMALL))
     scores = cross_val_score(pipeline, rng.permutation(text), cv=3, error_score="raise")
-    # Eight words at random would be foretold with -ln 8.
+    # Guessing among eight words at random would score -ln 8.
     assert scores.shape == (3,) and (scores > -np.log(8)).all(), scores
     pipeline.set_params(def__layers=(3,)).fit(text)
     assert list(pipeline.get_feature_names_out()) == ["def0", "def1", "def2"]
 
 
-def test_pickles_and_clones_are_the_same() -> None:
+def test_pickles_and_clones_give_the_same_results() -> None:
     counts = CountVectorizer().fit_transform(SKY + TABLE)
     model = hyperprior.DEF(**SMALL).fit(counts)
     again = pickle.loads(pickle.dumps(model))
@@ -99,51 +99,51 @@ def test_pickles_and_clones_are_the_same() -> None:
 
 
 @pytest.mark.parametrize(
-    ("params", "words"),
+    ("params", "message"),
     [
         ({"layers": (0,)}, "layers=0"),
         ({"layers": ("cubic:3",)}, "cubic"),
-        ({"layers": ("3",)}, "is no layer"),
-        ({"method": "nuts"}, "mean-field, tight, hvm"),
+        ({"layers": ("3",)}, "is not a layer"),
+        ({"method": "nuts"}, "mean-field, conway-maxwell, hvm"),
         ({"epochs": 0}, "epochs=0"),
         ({"draws": 3}, "use 1, 2, 4 or 8 draws"),
         ({"weights": "heavy"}, "heavy"),
         ({"vocabulary": ["one"]}, "vocabulary has 1 terms"),
     ],
 )
-def test_what_is_asked_wrongly_is_said(params: dict[str, Any], words: str) -> None:
-    with pytest.raises(ValueError, match=words):
+def test_invalid_settings_are_explained(params: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         hyperprior.DEF(**(SMALL | params)).fit(np.eye(4, dtype=int) + 1)
 
 
-def test_what_is_no_count_is_refused() -> None:
-    for X, words in [([[0.5, 1.0]], "which is no count"), ([[-1, 2]], "Negative values"), ([[1e9, 1]], "the largest is")]:
-        with pytest.raises(ValueError, match=words):
+def test_numbers_that_are_not_counts_are_refused() -> None:
+    for X, message in [([[0.5, 1.0]], "which is not a count"), ([[-1, 2]], "Negative values"), ([[1e9, 1]], "the largest is")]:
+        with pytest.raises(ValueError, match=message):
             hyperprior.DEF(**SMALL).fit(np.array(X))
-    with pytest.raises(ValueError, match="no document with a word"):
+    with pytest.raises(ValueError, match="at least one document must have a word"):
         hyperprior.DEF(**SMALL).fit(np.zeros((3, 2), dtype=int))
 
 
 class Rounded(hyperprior.DEF):
-    """Makes counts of what scikit-learn's checks feed, most of which are none; negative numbers stay what they are."""
+    """Rounds the input up to counts: scikit-learn's checks mostly use other numbers. Negative numbers are unchanged."""
 
     def _rows(self, X: Any, reset: bool) -> Any:
         return rows(self, X, reset, lambda x: np.where(x < 0, x, np.ceil(x)))
 
 
 @parametrize_with_checks([Rounded(layers=(3, 2), epochs=2, steps=20, batch=16)])
-def test_the_conventions_are_kept(estimator: Any, check: Any) -> None:
+def test_scikit_learn_checks_pass(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
-def test_numbers_that_are_no_counts_are_refused_in_the_checks_too() -> None:
-    """Without the rounding above a check that feeds them fails, and says why."""
-    with pytest.raises(ValueError, match="which is no count"):
+def test_without_rounding_the_checks_fail() -> None:
+    """A check that uses other numbers than counts fails with that error."""
+    with pytest.raises(ValueError, match="which is not a count"):
         check_estimators_pickle("DEF", hyperprior.DEF(layers=(3,), epochs=1))
 
 
-def test_scikit_learn_is_not_needed() -> None:
-    """With NumPy alone the estimator has what scikit-learn would have lent it."""
+def test_scikit_learn_is_optional() -> None:
+    """With NumPy alone the estimator has its own versions of scikit-learn's methods."""
     code = """
 import sys
 for name in ("sklearn", "scipy", "pandas", "arviz"):

@@ -1,4 +1,4 @@
-"""Models that are functions of Python, held against enumeration and closed forms."""
+"""Models defined by Python functions, compared with enumeration and closed forms."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ FIELD = np.array([0.4, -0.3, 0.2])
 
 
 def spins(z: dict[str, Any]) -> Any:
-    """Three spins that pull at each other, and a number of states that the first two push."""
+    """Three coupled spins, and an integer whose mean depends on the first."""
     s = 2 * z["z"] - 1
-    pull = 0.8 * s[:, 0] * s[:, 1] - 0.5 * s[:, 1] * s[:, 2]
-    return s @ FIELD + pull - 0.5 * (z["k"] - 1.0 - s[:, 0]) ** 2
+    coupling = 0.8 * s[:, 0] * s[:, 1] - 0.5 * s[:, 1] * s[:, 2]
+    return s @ FIELD + coupling - 0.5 * (z["k"] - 1.0 - s[:, 0]) ** 2
 
 
-def test_a_discrete_posterior_is_the_enumerated_one() -> None:
+def test_a_discrete_posterior_matches_enumeration() -> None:
     model = hyperprior.Function(spins, {"z": hyperprior.binary(3), "k": hyperprior.integers(0, 4)})
     fit = hyperprior.fit(model, draws=4000)
     states = np.array(list(itertools.product(*[[0, 1]] * 3, range(5))))
@@ -30,9 +30,9 @@ def test_a_discrete_posterior_is_the_enumerated_one() -> None:
     assert z.shape == (4000, 3) and k.shape == (4000,) and z.dtype == np.int64
     code = ((z[:, 0] * 2 + z[:, 1]) * 2 + z[:, 2]) * 5 + k
     drawn = np.bincount(code, minlength=40) / 4000
-    worth = fit.summary()["ess"].min()
-    band = 5 * np.sqrt(p * (1 - p) / worth)
-    # Independent spins are off by more than the band would let pass.
+    ess = fit.summary()["ess"].min()
+    band = 5 * np.sqrt(p * (1 - p) / ess)
+    # Independent spins would be outside the band.
     alone = np.prod([np.bincount(z[:, i], minlength=2)[states[:, i]] / 4000 for i in range(3)], axis=0)
     alone = alone * np.bincount(k, minlength=5)[states[:, 3]] / 4000
     assert (np.abs(alone - p) > band).any()
@@ -41,16 +41,16 @@ def test_a_discrete_posterior_is_the_enumerated_one() -> None:
     assert fit.diagnostics["seed"] == 1 and fit.verdict == "trust"
 
 
-#: Of counts that anybody asks for.
+#: ln n! for n below 10,000.
 LN_FACTORIAL = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, 10_000)))])
 
 
 def mixed(z: dict[str, Any]) -> Any:
     """n ~ Poisson(4), s ~ Gamma(3, 2), u ~ Beta(3, 2), x | n ~ N(n, 3²), all known in closed form."""
     n, s, u, x = z["n"], z["s"], z["u"], z["x"]
-    law = n * np.log(4.0) - 4.0 - LN_FACTORIAL[np.minimum(n, 9999)]
-    law = law + 2 * np.log(s) - 2 * s + 2 * np.log(u) + np.log1p(-u)
-    return law - ((x - n[:, None]) ** 2).sum(axis=1) / 18
+    log_p = n * np.log(4.0) - 4.0 - LN_FACTORIAL[np.minimum(n, 9999)]
+    log_p = log_p + 2 * np.log(s) - 2 * s + 2 * np.log(u) + np.log1p(-u)
+    return log_p - ((x - n[:, None]) ** 2).sum(axis=1) / 18
 
 
 def d_mixed(z: dict[str, Any]) -> dict[str, Any]:
@@ -66,7 +66,7 @@ LATENTS = {
 
 
 @pytest.mark.parametrize("gradient", [None, d_mixed])
-def test_mixed_latents_have_their_closed_forms(gradient: Any) -> None:
+def test_mixed_latents_match_closed_forms(gradient: Any) -> None:
     fit = hyperprior.fit(hyperprior.Function(mixed, LATENTS, gradient), draws=1000, steps=300)
     summary = fit.summary()
     expected = {"n": (4, 2), "s": (1.5, np.sqrt(3) / 2), "u": (0.6, 0.2), "x[1]": (4, np.sqrt(13)), "x[2]": (4, np.sqrt(13))}
@@ -76,18 +76,18 @@ def test_mixed_latents_have_their_closed_forms(gradient: Any) -> None:
         assert abs(summary.loc[name, "mean"] - mean) < band, (name, summary)
         assert abs(summary.loc[name, "sd"] / sd - 1) < 0.15, (name, summary)
     assert (fit.draws("s") > 0).all() and ((fit.draws("u") > 0) & (fit.draws("u") < 1)).all()
-    # x follows n, by 2/√13, which a mean-field approximation of both would leave out.
+    # The correlation of x and n is 2/√13; a mean-field approximation would miss it.
     assert abs(np.corrcoef(fit.draws("n"), fit.draws("x")[:, 0])[0, 1] - 2 / np.sqrt(13)) < 0.15
 
 
-def test_a_gradient_is_held_against_differences() -> None:
+def test_a_gradient_is_compared_with_differences() -> None:
     hyperprior.Function(mixed, LATENTS, d_mixed).check()
     wrong = hyperprior.Function(mixed, LATENTS, lambda z: d_mixed(z) | {"s": 0 * z["s"]})
     with pytest.raises(hyperprior.Error, match="gradient disagrees with its log joint for latent .*s"):
         wrong.check()
 
 
-def test_exceptions_come_out_as_they_are() -> None:
+def test_exceptions_pass_through_unchanged() -> None:
     class Mine(Exception):
         pass
 
@@ -96,24 +96,24 @@ def test_exceptions_come_out_as_they_are() -> None:
 
     with pytest.raises(Mine, match="here"):
         hyperprior.fit(hyperprior.Function(fail, {"x": hyperprior.real()}))
-    for log_joint, error, words in [
+    for log_joint, error, message in [
         (lambda z: z["x"], ValueError, r"log_joint returned an array of shape \(\d+, 3\)"),
         (lambda z: 0.0, ValueError, r"shape \(\)"),
         (lambda z: ["a"], TypeError, "dtype"),
         (lambda z: z["y"], KeyError, "y"),
     ]:
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             hyperprior.fit(hyperprior.Function(log_joint, {"x": hyperprior.real(3)}))
 
     def square(z: dict[str, Any]) -> Any:
         return -(z["x"] ** 2).sum(axis=1)
 
-    for gradient, error, words in [
+    for gradient, error, message in [
         (lambda z: {}, ValueError, "gradient returned nothing for `x`"),
         (lambda z: {"x": z["x"][:, 0]}, ValueError, "gradient: `x` has shape"),
         (lambda z: 3, TypeError, "gradient returned int"),
     ]:
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             hyperprior.fit(hyperprior.Function(square, {"x": hyperprior.real(3)}, gradient))
 
 
@@ -121,12 +121,12 @@ def test_declarations_are_checked() -> None:
     def nothing(z: Any) -> Any:
         return 0
 
-    for latents, error, words in [
+    for latents, error, message in [
         ({}, hyperprior.Error, "no latent variables"),
         ({"x": 3}, TypeError, "hyperprior.binary"),
         ({"k": hyperprior.integers(3, 1)}, hyperprior.Error, "lower ≤ upper"),
     ]:
-        with pytest.raises(error, match=words):
+        with pytest.raises(error, match=message):
             hyperprior.Function(nothing, latents)  # type: ignore[arg-type]
     with pytest.raises(hyperprior.Error, match="shape=0"):
         hyperprior.real(0)

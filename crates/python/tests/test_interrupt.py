@@ -1,4 +1,4 @@
-"""Ctrl-C ends work soon, as a KeyboardInterrupt, and leaves the interpreter as it was."""
+"""Ctrl-C stops work promptly with a KeyboardInterrupt, and the interpreter keeps running."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import time
 import pytest
 from conftest import ROOT
 
-# Where a shell runs the tests in the background, whatever they start would ignore the signal.
+# Processes started by a shell in the background ignore SIGINT by default.
 LISTEN = """
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -20,19 +20,19 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 FIT = """
 import json, hyperprior
 model = hyperprior.Model(open("examples/coal/model.bug").read(), json.load(open("examples/coal/data.json")))
-print("begun", flush=True)
+print("started", flush=True)
 work = lambda: hyperprior.fit(model, method="flow:8", steps=10_000_000)
 """
 FUNCTION = """
 import hyperprior
 model = hyperprior.Function(lambda z: -0.5 * (z["x"] ** 2).sum(axis=1), {"x": hyperprior.real(20), "k": hyperprior.binary(5)})
-print("begun", flush=True)
+print("started", flush=True)
 work = lambda: hyperprior.fit(model, method="hvm", steps=10_000_000)
 """
 TOPICS = """
 import hyperprior
 counts = hyperprior.bible().tocsr()
-print("begun", flush=True)
+print("started", flush=True)
 work = lambda: hyperprior.DEF(epochs=1_000_000).fit(counts)
 """
 END = """
@@ -40,7 +40,7 @@ try:
     work()
 except KeyboardInterrupt:
     small = hyperprior.Model("model { t ~ dbeta(1, 1) y ~ dbin(t, 10) }", {"y": 7})
-    print("interrupted, and goes on", hyperprior.fit(small, draws=50).draws("t").shape, flush=True)
+    print("interrupted, still running", hyperprior.fit(small, draws=50).draws("t").shape, flush=True)
 """
 
 
@@ -49,19 +49,19 @@ def test_ctrl_c_is_a_keyboard_interrupt(begin: str) -> None:
     code = LISTEN + begin + END
     child = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
-    assert child.stdout.readline() == "begun\n"
+    assert child.stdout.readline() == "started\n"
     time.sleep(3)
-    assert child.poll() is None, "it ended before anybody asked"
+    assert child.poll() is None, "it ended before it was interrupted"
     os.kill(child.pid, signal.SIGINT)
     try:
         rest, _ = child.communicate(timeout=60)
     finally:
         child.kill()
-    assert rest == "interrupted, and goes on (50,)\n"
+    assert rest == "interrupted, still running (50,)\n"
 
 
-def test_the_interpreter_is_free_while_work_goes_on() -> None:
-    """Another thread counts while a fit runs: with the lock held it would stand still."""
+def test_the_interpreter_is_free_during_a_fit() -> None:
+    """Another thread runs during a fit; it would not if the fit held the GIL."""
     import threading
 
     import hyperprior

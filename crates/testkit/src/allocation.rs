@@ -1,6 +1,6 @@
-//! A count of heap allocations, by group of threads, so that tests that run side by side do not see each other's.
+//! A count of heap allocations, by group of threads, so that concurrent tests do not count each other's.
 //!
-//! A test binary that wants to count says
+//! A test binary that counts has
 //!
 //! ```
 //! use hyperprior_testkit::allocation::{self, Counting};
@@ -17,13 +17,13 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How many groups there are to tell apart: more than a test binary makes pools, so that no two share one.
+/// The number of groups: more than a test binary creates thread pools, so that no two share one.
 pub const GROUPS: usize = 1024;
 
 static COUNTS: [AtomicU64; GROUPS] = [const { AtomicU64::new(0) }; GROUPS];
 
 thread_local! {
-    /// No destructor and a constant start, so that looking at it never allocates.
+    /// No destructor and a constant initial value, so that reading it never allocates.
     static GROUP: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
@@ -36,7 +36,7 @@ pub fn join(group: usize) {
     GROUP.set(Some(group));
 }
 
-/// How many times the threads of `group` have asked the heap for memory, growing what they had included.
+/// How many times the threads of `group` have allocated or reallocated memory.
 pub fn count(group: usize) -> u64 {
     COUNTS[group].load(Ordering::SeqCst)
 }
@@ -52,12 +52,12 @@ fn note() {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
-#[allow(unsafe_code, reason = "a global allocator cannot be written without; every call is handed on as it came")]
-// SAFETY: every method hands its arguments to `System`, which meets the contract; the counter does not allocate.
+#[allow(unsafe_code, reason = "a global allocator requires it; every call is forwarded unchanged")]
+// SAFETY: every method passes its arguments to `System`, which meets the contract; the counter does not allocate.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note();
-        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
+        // SAFETY: the caller's promise about `layout` is the one `System` requires.
         unsafe { System.alloc(layout) }
     }
 
@@ -69,7 +69,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         note();
-        // SAFETY: `pointer` came from `System` by way of `alloc` above; the rest is the caller's promise.
+        // SAFETY: `pointer` came from `System` through `alloc` above; the rest is the caller's promise.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 

@@ -1,4 +1,4 @@
-//! Every combination of a few discrete values, so that an expectation is a sum and nothing is drawn.
+//! Every combination of a few discrete values, so that an expectation is an exact sum.
 
 /// All points whose coordinate i is one of `values[i]`, the last coordinate fastest.
 ///

@@ -1,4 +1,4 @@
-//! Derivatives by central differences, to hold analytic ones against.
+//! Derivatives by central differences, to compare analytic ones with.
 
 /// The gradient of `f` at `x`: central differences with steps h, h/2 and h/4 (times max(1, |xᵢ|)), extrapolated twice by
 /// Richardson's rule, so that the error is of order h⁶.
@@ -20,7 +20,7 @@ pub fn gradient(mut f: impl FnMut(&[f64]) -> f64, x: &[f64], h: f64) -> Vec<f64>
                 moved[i] = below;
                 let f_below = f(&moved);
                 moved[i] = x[i];
-                // The difference of the rounded places, not twice the step asked for.
+                // The difference of the rounded points, not twice the requested step.
                 (f_above - f_below) / (above - below)
             };
             let h = h * x[i].abs().max(1.0);
@@ -43,7 +43,7 @@ pub fn assert_close(analytic: &[f64], numeric: &[f64], relative: f64, absolute: 
         // Written so that NaN fails.
         assert!(
             a == n || (a - n).abs() <= allowed,
-            "index {i}: analytic {a:e}, numeric {n:e}, apart by {:e} where {allowed:e} is allowed",
+            "index {i}: analytic {a:e}, numeric {n:e}; they differ by {:e}, allowed {allowed:e}",
             (a - n).abs()
         );
     }

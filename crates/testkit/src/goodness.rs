@@ -1,8 +1,8 @@
 //! Goodness of fit: does a sample come from the distribution it should?
 
-/// The p-value of Kolmogorov and Smirnov's test that `sample` has the continuous distribution function `cdf`.
+/// The p-value of the Kolmogorov–Smirnov test that `sample` has the continuous distribution function `cdf`.
 ///
-/// Uses the limit law with Stephens's correction of the statistic, good to a few per cent of p from 20 draws on.
+/// Uses the limiting distribution with Stephens's correction, accurate to a few per cent of p from 20 draws on.
 ///
 /// ```
 /// let even: Vec<f64> = (0..100).map(|i| (f64::from(i) + 0.5) / 100.0).collect();
@@ -26,7 +26,7 @@ pub fn kolmogorov_smirnov(sample: &[f64], cdf: impl Fn(f64) -> f64) -> f64 {
     kolmogorov_tail((n.sqrt() + 0.12 + 0.11 / n.sqrt()) * distance)
 }
 
-/// P(K > x) for Kolmogorov's limit law: an alternating series where x is large, its theta transform where x is small.
+/// P(K > x) for the Kolmogorov distribution: an alternating series for large x, its theta transform for small x.
 fn kolmogorov_tail(x: f64) -> f64 {
     use std::f64::consts::PI;
     if x <= 0.0 {
@@ -40,10 +40,10 @@ fn kolmogorov_tail(x: f64) -> f64 {
     (1..20).map(term).sum()
 }
 
-/// The p-value of Pearson's χ² test that `n` draws, of which `observed[i]` fell in cell i, have `probabilities[i]` there.
+/// The p-value of Pearson's χ² test of `n` draws, of which `observed[i]` fell in cell i with probability `probabilities[i]`.
 ///
-/// Draws and probability that the cells leave out make one more cell. Neighbouring cells are merged until each expects
-/// at least five draws.
+/// Draws and probability outside the cells form one more cell. Neighbouring cells are merged until each expects at least
+/// five draws.
 ///
 /// ```
 /// use hyperprior_testkit::goodness::chi_square;
@@ -69,7 +69,7 @@ pub fn chi_square(observed: &[u64], probabilities: &[f64], n: u64) -> f64 {
             merged.push(std::mem::take(&mut open));
         }
     }
-    // What is still open expects too little to stand alone.
+    // The remaining cell expects too few draws on its own.
     if let Some(last) = merged.last_mut() {
         last.0 += open.0;
         last.1 += open.1;
@@ -81,7 +81,7 @@ pub fn chi_square(observed: &[u64], probabilities: &[f64], n: u64) -> f64 {
 
 /// Q(a, x), the upper tail of Gamma(a, 1), by the power series below the mean and Lentz's continued fraction above it.
 ///
-/// Written apart from `hyperprior-math`, which this crate must not need.
+/// Written independently of `hyperprior-math`, on which this crate must not depend.
 fn upper_gamma(a: f64, x: f64) -> f64 {
     if x <= 0.0 {
         return 1.0;

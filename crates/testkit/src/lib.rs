@@ -1,8 +1,8 @@
-//! What hyperprior's tests share: derivatives by finite differences, goodness of fit, tests of a mean, enumeration,
+//! Tools for hyperprior's tests: derivatives by finite differences, goodness of fit, tests of a mean, enumeration,
 //! quadrature, a count of heap allocations, the memory in use, and fuzzing.
 //!
-//! Nothing here is random but the inputs of a fuzzer, which has a seed. Every check takes the numbers it judges, so that the seed
-//! stays in the test.
+//! Only the fuzzer's inputs are random, and they have a seed. Every check takes the numbers it tests, so that the seed stays
+//! in the test.
 
 pub mod allocation;
 pub mod enumerate;

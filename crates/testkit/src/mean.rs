@@ -22,15 +22,15 @@ impl MeanTest {
     /// # Panics
     /// If there are fewer than two.
     pub fn new(samples: &[f64]) -> Self {
-        assert!(samples.len() > 1, "two samples at least make a standard error");
+        assert!(samples.len() > 1, "a standard error needs at least two samples");
         let n = samples.len() as f64;
         let mean = samples.iter().sum::<f64>() / n;
         let variance = samples.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0);
         Self { mean, standard_error: (variance / n).sqrt() }
     }
 
-    /// Asserts that the mean is within 5 standard errors of `exact`, a band that a right sample leaves with
-    /// probability below 1e-6, and that the band is narrower than `detectable`, the fault the test must catch.
+    /// Asserts that the mean is within 5 standard errors of `exact`, a band that a correct sample leaves with
+    /// probability below 1e-6, and that the band is narrower than `detectable`, the error that the test must detect.
     ///
     /// # Panics
     /// If either fails.
@@ -38,7 +38,10 @@ impl MeanTest {
     pub fn assert(&self, exact: f64, detectable: f64) {
         let Self { mean, standard_error } = *self;
         let band = 5.0 * standard_error;
-        assert!(band < detectable, "the band of {band:e} could not show a fault of {detectable:e}; take more samples");
+        assert!(
+            band < detectable,
+            "the band of {band:e} is too wide to detect an error of {detectable:e}; take more samples"
+        );
         assert!(
             (mean - exact).abs() < band,
             "mean {mean:e} is {:.1} standard errors of {standard_error:e} from {exact:e}",

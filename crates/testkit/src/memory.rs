@@ -1,6 +1,6 @@
-//! The bytes in use by the process, with a bound on them where a test sets one.
+//! The bytes in use by the process, with an optional bound.
 //!
-//! A test binary that wants to know says
+//! A test binary that measures memory has
 //!
 //! ```
 //! use hyperprior_testkit::memory::{self, Bounded};
@@ -20,12 +20,12 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static BOUND: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// How many bytes the process has asked for and not given back.
+/// How many bytes the process has allocated and not freed.
 pub fn in_use() -> usize {
     IN_USE.load(Relaxed)
 }
 
-/// From now on no more than this are given; who asks for more is refused, which mostly ends the process.
+/// From now on allocations beyond this total fail, which usually ends the process.
 pub fn bound(bytes: usize) {
     BOUND.store(bytes, Relaxed);
 }
@@ -34,7 +34,7 @@ pub fn bound(bytes: usize) {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bounded;
 
-/// Whether so many more bytes are given. They are then counted.
+/// Whether this many more bytes are allowed; if so, counts them.
 fn take(bytes: usize) -> bool {
     let before = IN_USE.fetch_add(bytes, Relaxed);
     let is_given = before.checked_add(bytes).is_some_and(|now| now <= BOUND.load(Relaxed));
@@ -44,7 +44,7 @@ fn take(bytes: usize) -> bool {
     is_given
 }
 
-/// Counts an allocation back where the system refused it.
+/// Takes an allocation out of the count if the system refused it.
 fn settle(pointer: *mut u8, bytes: usize) -> *mut u8 {
     if pointer.is_null() {
         IN_USE.fetch_sub(bytes, Relaxed);
@@ -52,15 +52,15 @@ fn settle(pointer: *mut u8, bytes: usize) -> *mut u8 {
     pointer
 }
 
-#[allow(unsafe_code, reason = "a global allocator cannot be written without; every call is handed on as it came")]
-// SAFETY: every method hands its arguments to `System`, which meets the contract, or returns null, which an allocator may; the
+#[allow(unsafe_code, reason = "a global allocator requires it; every call is forwarded unchanged")]
+// SAFETY: every method passes its arguments to `System`, which meets the contract, or returns null, which an allocator may; the
 // counters do not allocate.
 unsafe impl GlobalAlloc for Bounded {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !take(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: the caller's promise about `layout` is the one `System` asks for.
+        // SAFETY: the caller's promise about `layout` is the one `System` requires.
         settle(unsafe { System.alloc(layout) }, layout.size())
     }
 
@@ -76,7 +76,7 @@ unsafe impl GlobalAlloc for Bounded {
         if !take(new_size) {
             return std::ptr::null_mut();
         }
-        // SAFETY: `pointer` came from `System` by way of `alloc` above; the rest is the caller's promise.
+        // SAFETY: `pointer` came from `System` through `alloc` above; the rest is the caller's promise.
         let moved = settle(unsafe { System.realloc(pointer, layout, new_size) }, new_size);
         if !moved.is_null() {
             IN_USE.fetch_sub(layout.size(), Relaxed);

@@ -1,7 +1,7 @@
 //! Integrals over the real line by the trapezoid rule.
 //!
 //! For a smooth integrand that decays at both ends even steps are as good as a Gauss rule: with step h and an integrand
-//! analytic within ±a of the real line, the error is of order e^(−2πa/h) beside what lies beyond the ends. A logistic
+//! analytic within ±a of the real line, the error is of order e^(−2πa/h) plus the mass beyond the ends. A logistic
 //! function has a = π: with h = ¼ that is e^−79.
 
 use crate::enumerate::product;
@@ -29,7 +29,7 @@ impl Rule {
         Self { weights: vec![step; points.len()], points }
     }
 
-    /// The expectation over `dimensions` standard normals: steps of `step` out to ±9, beyond which lies 2e-19.
+    /// The expectation over `dimensions` standard normals: steps of `step` out to ±9, beyond which lies a mass of 2e-19.
     ///
     /// ```
     /// let rule = hyperprior_testkit::quadrature::Rule::normal(2, 0.5);

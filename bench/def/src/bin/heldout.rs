@@ -4,8 +4,8 @@
 //! `types_hidden.ldac`, `tokens_seen.ldac` and `tokens_hidden.ldac`; then it prints perplexities and seconds.
 
 use hyperprior_bench_def::corpus;
-use hyperprior_def::corpus::{Document, hide_tokens, hide_types};
-use hyperprior_def::heldout::{FitSettings, Hide, Predictor, unigram};
+use hyperprior_def::corpus::{Document, hold_out_tokens, hold_out_types};
+use hyperprior_def::heldout::{FitSettings, Holdout, Predictor, unigram};
 use hyperprior_def::{Corpus, Family, Layer, Method, Settings, Training};
 use std::error::Error;
 use std::fs::File;
@@ -31,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} documents to train on, {} set aside", train.documents_len(), test.documents_len());
     println!("| method | seconds | types: plug-in | averaged | tokens: plug-in | averaged |");
     println!("| --- | --- | --- | --- | --- | --- |");
-    let [types, tokens] = [Hide::Types, Hide::Tokens].map(|hide| unigram(&train, &test, hide, seed));
+    let [types, tokens] = [Holdout::Types, Holdout::Tokens].map(|hide| unigram(&train, &test, hide, seed));
     println!("| unigram | | {:.1} | | {:.1} | |", types?, tokens?);
     for method in [Method::MeanField, Method::Hvm] {
         let settings = Settings {
@@ -47,7 +47,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         });
         let seconds = began.elapsed().as_secs_f64();
         let predictor = Predictor::new(&training, FitSettings::default())?;
-        let [types, tokens] = [Hide::Types, Hide::Tokens].map(|hide| predictor.heldout(&test, hide));
+        let [types, tokens] = [Holdout::Types, Holdout::Tokens].map(|hide| predictor.heldout(&test, hide));
         let (types, tokens) = (types?, tokens?);
         println!(
             "| {method} | {seconds:.0} | {:.1} | {:.1} | {:.1} | {:.1} |",
@@ -65,7 +65,7 @@ fn export(train: &Corpus, test: &Corpus, folder: &Path, seed: u64) -> Result<(),
     let open = |name: String| File::create(folder.join(name)).map(BufWriter::new);
     train.write_ldac(&mut open("train.ldac".to_owned())?)?;
     std::fs::write(folder.join("terms_len.txt"), train.terms_len().to_string())?;
-    for (name, hide) in [("types", hide_types as Hiding), ("tokens", hide_tokens as Hiding)] {
+    for (name, hide) in [("types", hold_out_types as Hiding), ("tokens", hold_out_tokens as Hiding)] {
         let (mut seen, mut hidden) = (open(format!("{name}_seen.ldac"))?, open(format!("{name}_hidden.ldac"))?);
         for d in 0..test.documents_len() {
             let parts = hide(test.document(d), HIDDEN, seed, d as u64)?;

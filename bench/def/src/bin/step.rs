@@ -97,6 +97,6 @@ fn state(folder: &Path, before: &str, after: &str, corpus: &Corpus, training: &T
     let terms = training.terms();
     let means = (0..corpus.terms_len()).flat_map(|v| (0..LATENTS).map(move |k| f64::from(terms.mean(v, k))));
     write(&path("mean"), means)?;
-    let intercepts = (0..LATENTS).map(|k| f64::from(training.between()[0].intercept(k)));
+    let intercepts = (0..LATENTS).map(|k| f64::from(training.layer_weights()[0].intercept(k)));
     Ok(write(&path("intercept"), intercepts)?)
 }

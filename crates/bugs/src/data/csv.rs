@@ -1,6 +1,7 @@
 //! Data as a table: a header, and a vector for each column.
 
-use super::{Array, Data, DataError};
+use super::arrays::{Array, Data};
+use super::error::DataError;
 
 pub(super) fn read(text: &str) -> Result<Data, DataError> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());
@@ -8,7 +9,7 @@ pub(super) fn read(text: &str) -> Result<Data, DataError> {
         let line = error.position().map_or(1, |p| p.line() as usize);
         let message = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                format!("{len} fields where the header has {expected_len}")
+                format!("{len} fields, but the header has {expected_len}")
             }
             _ => error.to_string(),
         };
@@ -21,7 +22,7 @@ pub(super) fn read(text: &str) -> Result<Data, DataError> {
     for (i, name) in header.iter().enumerate() {
         if header[..i].contains(name) {
             let message = format!("two columns are called `{name}`");
-            return Err(DataError::at(text, 0, message, "give each column a name of its own"));
+            return Err(DataError::at(text, 0, message, "give each column its own name"));
         }
     }
     let mut columns = vec![Vec::new(); header.len()];
@@ -34,7 +35,7 @@ pub(super) fn read(text: &str) -> Result<Data, DataError> {
     }
     let mut data = Data::default();
     for (i, (name, fields)) in header.into_iter().zip(columns).enumerate() {
-        // Tables that R writes have a first column of row names, without a heading.
+        // Tables written by R have a first column of row names without a header.
         if name.is_empty() {
             data.notes.push(format!("column {} has no name and was left out", i + 1));
             continue;
@@ -53,13 +54,13 @@ fn number(field: &str) -> Option<f64> {
     match field {
         "TRUE" | "True" | "true" => Some(1.0),
         "FALSE" | "False" | "false" => Some(0.0),
-        // `inf` and `nan` are words to the standard reader; here they are text.
+        // The standard parser accepts `inf` and `nan`; here they are text.
         _ if field.starts_with(|c: char| c.is_ascii_alphabetic()) => None,
         _ => field.parse().ok().filter(|x: &f64| x.is_finite()),
     }
 }
 
-/// Numbers as they are; text as 1, 2, … in alphabetical order; a mixture of the two is an error.
+/// Numbers are used as they are, text is coded as 1, 2, … in alphabetical order, and a mixture of the two is an error.
 fn column(name: &str, fields: &[(usize, String)], notes: &mut Vec<String>) -> Result<Vec<f64>, DataError> {
     let present = || fields.iter().filter(|(_, field)| !is_missing(field));
     let numeric = present().filter(|(_, field)| number(field).is_some()).count();

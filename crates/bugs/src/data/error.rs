@@ -1,4 +1,4 @@
-//! What can be wrong with a data file.
+//! Errors of data files.
 
 use thiserror::Error;
 
@@ -6,9 +6,9 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum DataError {
-    /// The file's name does not say how it is written.
+    /// The extension of the file does not determine its format.
     #[error(
-        "cannot tell the format of a data file from its extension `{extension}`; use .json, .R or .csv, or name the format"
+        "cannot tell the format of a data file from its extension `{extension}`; use .json, .R or .csv, or specify the format"
     )]
     UnknownFormat {
         /// The extension.

@@ -1,8 +1,9 @@
 //! Data as one JSON object: numbers, booleans, nested arrays in row-major order, `null` for a missing value.
 //!
-//! The text is read straight into arrays, without a tree in between, so that a fault is found where it stands.
+//! The text is read straight into arrays, without a tree in between, so that errors have their place in the file.
 
-use super::{Array, Data, DataError};
+use super::arrays::{Array, Data};
+use super::error::DataError;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 
@@ -32,7 +33,7 @@ struct Reading {
     name: String,
     /// The length at each depth, as its first array has it; none while that one is open.
     shape: Vec<Option<usize>>,
-    /// The depth at which numbers stand, once there is one.
+    /// The depth of the numbers, once there is one.
     rank: Option<usize>,
     values: Vec<f64>,
     place: Vec<usize>,
@@ -50,7 +51,7 @@ impl Reading {
     fn push<E: Error>(&mut self, x: f64) -> Result<(), E> {
         let depth = self.place.len();
         if self.rank.unwrap_or(self.shape.len()) != depth {
-            return Err(self.fail("a number where its neighbours are arrays", SAME_SHAPE));
+            return Err(self.fail("this is a number, but its neighbours are arrays", SAME_SHAPE));
         }
         self.rank = Some(depth);
         self.values.push(x);
@@ -84,7 +85,7 @@ impl<'de> Visitor<'de> for Object<'_> {
             reading.shape.clear();
             reading.rank = None;
             if reading.data.arrays.contains_key(&reading.name) {
-                return Err(reading.fail("a second value of the same name", "remove one of the two"));
+                return Err(reading.fail("this name already has a value", "remove one of the two"));
             }
             members.next_value_seed(Element(reading))?;
             let shape = reading.shape.iter().map(|n| n.unwrap_or(0)).collect();
@@ -136,18 +137,18 @@ impl<'de> Visitor<'de> for Element<'_> {
         let missing = matches!(text, "NA" | "NaN" | "nan");
         let remedy =
             if missing { "a missing value is written null" } else { "data are numbers; code text as 1, 2, …" };
-        Err(self.0.fail("text where a number is expected", remedy))
+        Err(self.0.fail("expected a number, found text", remedy))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, _: A) -> Result<(), A::Error> {
-        Err(self.0.fail("an object where a number is expected", "give each variable a name of its own"))
+        Err(self.0.fail("expected a number, found an object", "give each variable its own name"))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
         let reading = self.0;
         let depth = reading.place.len();
         if reading.rank.is_some_and(|rank| rank <= depth) {
-            return Err(reading.fail("an array where its neighbours are numbers", SAME_SHAPE));
+            return Err(reading.fail("this is an array, but its neighbours are numbers", SAME_SHAPE));
         }
         if reading.shape.len() == depth {
             reading.shape.push(None);
@@ -161,7 +162,7 @@ impl<'de> Visitor<'de> for Element<'_> {
         reading.place.pop();
         match reading.shape[depth] {
             Some(length) if length != count => {
-                let message = format!("a ragged array: {count} elements where its neighbours have {length}");
+                let message = format!("ragged array: {count} elements, but its neighbours have {length}");
                 Err(reading.fail(message, "fill the short ones with null"))
             }
             _ => {

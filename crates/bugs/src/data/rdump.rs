@@ -1,7 +1,8 @@
 //! Data as an R dump: `NAME <- value` one after another, or one `list(name = value, …)` as OpenBUGS writes it.
 
+use super::arrays::{Array, Data};
+use super::error::DataError;
 use super::rvalue::Reader;
-use super::{Data, DataError};
 
 pub(super) fn read(text: &str) -> Result<Data, DataError> {
     let mut reader = Reader::new(text);
@@ -43,7 +44,7 @@ fn member<'a>(
     reader: &mut Reader<'a>,
     data: &mut Data,
     sign: &str,
-    value: fn(&mut Reader<'a>) -> Result<super::Array, DataError>,
+    value: fn(&mut Reader<'a>) -> Result<Array, DataError>,
 ) -> Result<(), DataError> {
     reader.blanks();
     let at = reader.at;
@@ -54,13 +55,13 @@ fn member<'a>(
         return Err(reader.error(&message, "each value is written `name <- value`"));
     }
     if name.starts_with(".RNG.") {
-        // A file of starting values may choose a generator for JAGS; ours has its own seed.
+        // Files of starting values may choose a random number generator for JAGS; this is ignored.
         return reader.skip_setting();
     }
     let array = value(reader)?;
     if data.arrays.insert(name.clone(), array).is_some() {
         reader.at = at;
-        return Err(reader.error(&format!("`{name}` has a value already"), "remove one of the two"));
+        return Err(reader.error(&format!("`{name}` already has a value"), "remove one of the two"));
     }
     Ok(())
 }

@@ -1,18 +1,18 @@
-//! The values of R that data files hold: numbers, `NA`, `a:b`, `c(…)`, `structure(…)`, and the like.
+//! The R values of data files: numbers, `NA`, `a:b`, `c(…)`, `structure(…)` and the like.
 
-use super::{Array, DataError};
+use super::arrays::Array;
+use super::error::DataError;
 
-/// Values may be wrapped in one another; nobody wraps them deeper than this.
+/// The maximum nesting depth of values.
 const DEPTH: usize = 50;
-/// More values than this from ranges and repetitions is a slip of the pen, not data. Of a whole file, since many small slips take all
-/// memory too.
+/// The most values that the ranges and repetitions of a file may produce. More is a typing error, and would use up all memory.
 const RANGE: f64 = 1e8;
 
 pub(super) struct Reader<'a> {
     text: &'a str,
     pub at: usize,
     depth: usize,
-    /// How many values there are that the file does not write out.
+    /// How many values ranges and repetitions have produced.
     made: f64,
 }
 
@@ -21,14 +21,14 @@ impl<'a> Reader<'a> {
         Self { text, at: 0, depth: 0, made: 0.0 }
     }
 
-    /// Counts values that are not written out.
+    /// Counts values that a range or a repetition produces.
     fn make(&mut self, count: f64) -> Result<(), DataError> {
         self.made += count;
         if self.made <= RANGE {
             return Ok(());
         }
         let message = format!("more than {RANGE:e} values from `a:b`, `rep` and the like");
-        Err(self.error(&message, "check the numbers in them"))
+        Err(self.error(&message, "check their numbers"))
     }
 
     fn rest(&self) -> &'a str {
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
         &rest[..end]
     }
 
-    /// Takes a word if it is followed by an opening parenthesis.
+    /// Accepts a word if an opening parenthesis follows.
     pub fn accept_word(&mut self, wanted: &str) -> bool {
         let word = self.word();
         let found = word == wanted && self.rest()[word.len()..].trim_start().starts_with('(');
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         if let Some(quote) = self.rest().chars().next().filter(|c| matches!(c, '"' | '\'' | '`')) {
             let inner = &self.rest()[1..];
             let Some(end) = inner.find(quote).filter(|&end| end > 0) else {
-                return Err(self.error("a name in quotes that are not closed", remedy));
+                return Err(self.error("a quoted name that is never closed", remedy));
             };
             self.at += end + 2;
             return Ok(inner[..end].to_string());
@@ -107,12 +107,12 @@ impl<'a> Reader<'a> {
         Ok(word.to_string())
     }
 
-    /// A value whose `structure` is column-major, as R's own are.
+    /// A value whose `structure` is column-major, as in R.
     pub fn dump_value(&mut self) -> Result<Array, DataError> {
         self.value(true)
     }
 
-    /// A value whose `structure` is row-major, as OpenBUGS's are.
+    /// A value whose `structure` is row-major, as in OpenBUGS.
     pub fn list_value(&mut self) -> Result<Array, DataError> {
         self.value(false)
     }
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         Ok(if bare && values.len() == 1 { Array::scalar(values[0]) } else { Array::vector(values) })
     }
 
-    /// Appends the values of a vector; true if it was a number by itself.
+    /// Appends the values of a vector; true if it is a single number.
     fn vector(&mut self, values: &mut Vec<f64>) -> Result<bool, DataError> {
         self.depth += 1;
         if self.depth > DEPTH {
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
             let mut parts = Vec::new();
             loop {
                 self.blanks();
-                // R keeps the names of elements: c(a = 1, b = 2).
+                // Elements may have names: c(a = 1, b = 2).
                 let back = self.at;
                 if self.name().is_err()
                     || !{
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         let to = self.number()?;
         let count = (to - from).abs();
         if !(count < RANGE) {
-            return Err(self.error("a range without end", "both ends of `a:b` must be numbers"));
+            return Err(self.error("this range is too long", "check both ends of `a:b`"));
         }
         self.make(count)?;
         let step = if to < from { -1.0 } else { 1.0 };
@@ -208,13 +208,11 @@ impl<'a> Reader<'a> {
     fn repeat(&mut self, values: &mut Vec<f64>, start: usize, parts: &[usize]) -> Result<(), DataError> {
         let times = values.pop().filter(|t| *t >= 0.0 && t.fract() == 0.0);
         let (&[_, second], Some(times)) = (parts, times) else {
-            return Err(
-                self.error("`rep` with other arguments than a value and a count", "write the values out in c(…)")
-            );
+            return Err(self.error("`rep` takes a value and a count", "write the values out in c(…)"));
         };
-        // Nothing can be repeated without end, too.
+        // Zero values times infinity must be an error too.
         if second != values.len() || times > RANGE || (second - start) as f64 * times > RANGE {
-            return Err(self.error("`rep` with a count that is not one small number", "write the values out in c(…)"));
+            return Err(self.error("the count of `rep` must be a single small number", "write the values out in c(…)"));
         }
         self.make((second - start) as f64 * times)?;
         let once = values.split_off(start);
@@ -333,13 +331,13 @@ impl<'a> Reader<'a> {
         Ok(Array { shape, values })
     }
 
-    /// Passes over a number or a text in quotes.
+    /// Skips a number or a string.
     pub fn skip_setting(&mut self) -> Result<(), DataError> {
         self.blanks();
         if self.rest().starts_with(['"', '\'']) { self.name().map(|_| ()) } else { self.dump_value().map(|_| ()) }
     }
 
-    /// Passes over an attribute that says nothing about the numbers: `.Dimnames`, `.Names`, `class`.
+    /// Skips an attribute that does not affect the numbers: `.Dimnames`, `.Names`, `class`.
     fn skip(&mut self) -> Result<(), DataError> {
         let mut depth = 0_usize;
         let mut quote = None;
@@ -357,11 +355,11 @@ impl<'a> Reader<'a> {
                 _ => {}
             }
         }
-        Err(self.error("an attribute that never ends", "close its parentheses"))
+        Err(self.error("this attribute is never closed", "close its parentheses"))
     }
 }
 
-/// The same array with the last index running fastest, from one with the first index running fastest.
+/// Reorders an array from column-major to row-major.
 fn to_row_major(shape: &[usize], values: &[f64]) -> Vec<f64> {
     let mut index = vec![0; shape.len()];
     let mut strides = vec![1; shape.len()];

@@ -1,7 +1,7 @@
-//! The arrays of a program while it is lowered: how large they are, what is given, what defines each element.
+//! The arrays of a program during lowering: extents, data, and the definition of each element.
 
 use crate::data::Array;
-use hyperprior::model::graph::Expr;
+use hyperprior_graph::Expr;
 
 /// No relation defines the element.
 pub(super) const UNDEFINED: u32 = u32::MAX;
@@ -20,15 +20,15 @@ pub(super) struct ArrayState<'a> {
     /// None until it is known.
     pub extent: Option<Vec<usize>>,
     pub origin: Origin,
-    /// What is given, row-major, NaN where missing.
+    /// The data, row-major, NaN if missing.
     pub data: Option<&'a [f64]>,
-    /// The file that it is given in, where that is known.
+    /// The file of the data, if known.
     pub source: Option<&'a str>,
-    /// The instance that defines each element; empty where no left side names the array.
+    /// The instance that defines each element; empty if the array is on no left side.
     pub definitions: Vec<u32>,
     /// The expression of each element that has been defined so far.
     pub values: Vec<Option<Expr>>,
-    /// The value of a scalar that is a number whatever the rest of the model: known before loops are unrolled.
+    /// The value of a scalar that does not depend on the rest of the model; known before loops are unrolled.
     pub early: Option<f64>,
     /// Whether its name is written without brackets.
     pub bare: bool,
@@ -50,12 +50,12 @@ impl<'a> ArrayState<'a> {
         }
     }
 
-    /// How many elements there are; none where the extents are not known.
+    /// The number of elements; 0 if the extents are not known.
     pub fn len(&self) -> usize {
         self.extent.as_ref().map_or(0, |extent| extent.iter().product())
     }
 
-    /// Makes room for definitions.
+    /// Allocates the definitions.
     pub fn make_definable(&mut self) {
         if self.definitions.is_empty() {
             self.definitions = vec![UNDEFINED; self.len()];
@@ -67,12 +67,12 @@ impl<'a> ArrayState<'a> {
         self.definitions.get(flat).copied().filter(|&d| d != UNDEFINED)
     }
 
-    /// What is given for an element, if it is not missing.
+    /// The datum of an element, if it is not missing.
     pub fn datum(&self, flat: usize) -> Option<f64> {
         self.data.map(|data| data[flat]).filter(|x| !x.is_nan())
     }
 
-    /// An element as the language writes it: `x`, `x[3]`, `x[2,1]`.
+    /// The name of an element: `x`, `x[3]`, `x[2,1]`.
     pub fn element_name(&self, flat: usize) -> String {
         let extent = self.extent.as_deref().unwrap_or(&[]);
         if self.bare && self.len() == 1 {
@@ -94,17 +94,17 @@ impl<'a> ArrayState<'a> {
         name
     }
 
-    /// Its extents as they are written: `[3, 2]`.
+    /// Its extents as text: `[3, 2]`.
     pub fn extent_text(&self) -> String {
         format!("{:?}", self.extent.as_deref().unwrap_or(&[]))
     }
 
-    /// Where the extents come from, in words.
+    /// The origin of the extents, for messages.
     pub fn origin_text(&self) -> &'static str {
         match self.origin {
-            Origin::Declared => "by its declaration",
+            Origin::Declared => "from its declaration",
             Origin::Data => "in the data",
-            Origin::LeftSides => "by the largest index on a left side",
+            Origin::LeftSides => "from the largest index on a left side",
         }
     }
 }

@@ -1,21 +1,21 @@
-//! What the passes of the lowering share: the arrays, the graph's builder, the instances of relations, and the reports.
+//! The state shared by the passes of lowering: arrays, graph builder, instances of relations, and diagnostics.
 
 use super::array::ArrayState;
 use super::ir::{Block, Relation};
 use crate::diagnostic::Diagnostic;
 use crate::syntax::{Dialect, Span};
-use hyperprior::model::graph::{Expr, GraphBuilder};
+use hyperprior_graph::{Expr, GraphBuilder};
 use std::collections::{HashMap, HashSet};
 
-/// Something cannot be lowered; why has been reported, here or where it began.
+/// Something cannot be lowered; the reason has been reported.
 #[derive(Debug)]
 pub(super) struct Failed;
 pub(super) type Lowered<T> = Result<T, Failed>;
 
-/// More elements or steps of loops than this is a slip of the pen, and would take all memory.
+/// The most elements or loop steps. More is a typing error, and would use up all memory.
 pub(super) const LIMIT: usize = 20_000_000;
 
-/// The values of the counters, and the relation that they are for.
+/// The values of the loop counters, and the relation.
 #[derive(Debug, Default)]
 pub(super) struct Frame {
     pub relation: Option<usize>,
@@ -26,15 +26,15 @@ pub(super) struct Frame {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Instance {
     pub relation: u32,
-    /// Where its counters begin in the common store.
+    /// Offset of its counters in the common store.
     pub counters: u32,
 }
 
-/// How far an instance is.
+/// The state of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     New,
-    /// It waits for what it depends on.
+    /// Waiting for its dependencies.
     Open,
     Done,
     Failed,
@@ -48,24 +48,24 @@ pub(super) struct Engine<'a> {
     pub instances: Vec<Instance>,
     pub counters: Vec<i64>,
     pub states: Vec<State>,
-    /// Elements of the OpenBUGS dialect that are defined by value beside their distribution: which instance does it.
+    /// OpenBUGS dialect: the instance that defines the value of an element that also has a distribution.
     pub transforms: HashMap<(usize, usize), u32>,
     pub transformed: HashMap<(usize, usize), Expr>,
     /// The counters of the loops that are being unrolled.
     pub loops: Vec<&'a str>,
     pub diagnostics: Vec<Diagnostic>,
     reported: HashSet<(Span, &'static str)>,
-    /// Whether loops are still being unrolled, when what is given is known, and nothing else.
+    /// Whether loops are still being unrolled; until then only the data are known.
     pub unrolling: bool,
-    /// Whether failures are kept to itself: something is only tried.
+    /// Whether failures are not reported, because something is only tried.
     pub quiet: bool,
-    /// Whether deterministic elements get their names in the graph.
+    /// Whether deterministic elements are named in the graph.
     pub naming: bool,
     pub observed: usize,
     pub latent: usize,
     /// Elements that have a distribution and are observed, by array and place.
     pub observations: Vec<(usize, usize)>,
-    /// The file and the line of each relation; empty where messages need none.
+    /// The file and line of each relation; empty if messages do not need them.
     pub places: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Engine<'a> {
         Frame { relation: Some(relation as usize), counters: self.counters[start..start + depth].to_vec() }
     }
 
-    /// Reports a failure of one kind at one place, once: a loop would repeat it a thousand times.
+    /// Reports a failure of one kind at one place once, even if a loop repeats it.
     pub fn fail(&mut self, kind: &'static str, frame: &Frame, diagnostic: Diagnostic) -> Failed {
         let fresh = diagnostic.span.is_none_or(|span| self.reported.insert((span, kind)));
         if !self.quiet && fresh {
@@ -114,8 +114,8 @@ impl<'a> Engine<'a> {
             let counters = self.counters_text(frame);
             if !counters.is_empty() {
                 diagnostic.label = match diagnostic.label.as_str() {
-                    "" => format!("where {counters}"),
-                    label => format!("{label}, where {counters}"),
+                    "" => format!("for {counters}"),
+                    label => format!("{label}, for {counters}"),
                 };
             }
             self.diagnostics.push(diagnostic);
@@ -123,7 +123,7 @@ impl<'a> Engine<'a> {
             && fresh
             && let Some(span) = diagnostic.span
         {
-            // Only tried: what was not reported may be reported later.
+            // Only tried, so it may be reported later.
             self.reported.remove(&(span, kind));
         }
         Failed

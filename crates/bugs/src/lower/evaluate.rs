@@ -1,4 +1,4 @@
-//! The value of an expression at given counters, as expressions of the graph.
+//! Evaluates an expression at given counters to expressions of the graph.
 
 use super::engine::{Engine, Failed, Frame, LIMIT, Lowered};
 use super::ir::{Node, NodeKind, Reference};
@@ -7,9 +7,9 @@ use super::names::Builtin;
 use super::value::Value;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Span;
-use hyperprior::model::graph::{Expr, Function};
+use hyperprior_graph::{Expr, Function};
 
-/// A table that random indices choose from may have this many elements.
+/// The most elements of a table that random indices select from.
 const TABLE: usize = 1_000_000;
 
 impl<'a> Engine<'a> {
@@ -63,7 +63,7 @@ impl<'a> Engine<'a> {
                 if to.saturating_sub(from) >= LIMIT as i64 {
                     let diagnostic = Diagnostic::error(format!("a range of more than {LIMIT} numbers"), node.span)
                         .label(format!("from {from} to {to}"))
-                        .hint("check the ends: this would take all memory");
+                        .hint("check the ends: this would use up all memory");
                     return Err(self.fail("large", frame, diagnostic));
                 }
                 Ok(Value::vector((from..=to).map(|i| self.builder.constant(i as f64)).collect()))
@@ -75,7 +75,7 @@ impl<'a> Engine<'a> {
         nodes.iter().map(|node| self.eval(node, frame)).collect()
     }
 
-    /// A whole number that must be computable now.
+    /// A whole number that must already be known.
     pub fn whole_number(&mut self, node: &'a Node, frame: &Frame) -> Lowered<i64> {
         if let Some(i) = self.integer(node, frame) {
             return Ok(i);
@@ -89,10 +89,10 @@ impl<'a> Engine<'a> {
             Some(x) if x.fract() == 0.0 && x.abs() < 1e15 => Ok(x as i64),
             Some(x) => {
                 let diagnostic = Diagnostic::error(format!("{x} is not a whole number"), node.span).label("here");
-                Err(self.fail("whole", frame, diagnostic.hint("the ends of a range are whole numbers")))
+                Err(self.fail("whole", frame, diagnostic.hint("the ends of a range must be whole numbers")))
             }
             None => {
-                let diagnostic = Diagnostic::error("the end of a range must be a number that is known", node.span)
+                let diagnostic = Diagnostic::error("the end of a range must be a known number", node.span)
                     .label(if value.shape().is_empty() { "this is random" } else { "this is not a single number" })
                     .hint("take it from the data, or calculate it from the data alone");
                 Err(self.fail("whole", frame, diagnostic))
@@ -107,7 +107,7 @@ impl<'a> Engine<'a> {
                 Value::Scalar(e) if *minus => scalars.push(self.builder.call(Function::Negate, &[e])),
                 Value::Scalar(e) => scalars.push(e),
                 first @ Value::Array(..) => {
-                    // From the first array on, term by term.
+                    // From the first array on, add term by term.
                     let mut total =
                         if *minus { self.elementwise(Function::Negate, &[first], span, frame)? } else { first };
                     if !scalars.is_empty() {
@@ -141,7 +141,7 @@ impl<'a> Engine<'a> {
         Ok(total)
     }
 
-    /// A function of numbers, element by element; single numbers go with every element.
+    /// An elementwise function; scalars are repeated for every element.
     pub fn elementwise(&mut self, function: Function, values: &[Value], span: Span, frame: &Frame) -> Lowered<Value> {
         let mut arguments: Vec<Expr> = Vec::with_capacity(values.len());
         let Some(first) = values.iter().find(|v| matches!(v, Value::Array(..))) else {
@@ -150,7 +150,7 @@ impl<'a> Engine<'a> {
         };
         let shape = first.shape().to_vec();
         if let Some(other) = values.iter().find(|v| matches!(v, Value::Array(..)) && v.shape() != shape) {
-            let message = format!("{} and {} do not go together", first.describe(), other.describe());
+            let message = format!("{} and {} cannot be combined", first.describe(), other.describe());
             let diagnostic = Diagnostic::error(message, span)
                 .label("element by element")
                 .hint("both must have the same extents, or one must be a single number");
@@ -169,7 +169,7 @@ impl<'a> Engine<'a> {
         Ok(Value::new(shape, elements))
     }
 
-    /// A function of numbers. Zero times anything is zero, as in JAGS: models count on 0 · log 0 being 0.
+    /// A function of scalars. Zero times anything is zero, as in JAGS: models rely on 0 · log 0 being 0.
     pub fn call(&mut self, function: Function, arguments: &[Expr]) -> Expr {
         let zero = |e: &Expr| self.builder.value(*e) == Some(0.0);
         if function == Function::Multiply && arguments.iter().any(zero) {
@@ -197,7 +197,7 @@ impl<'a> Engine<'a> {
         Ok(Value::new(shape(&axes), elements?))
     }
 
-    /// Elements chosen by random indices: for each combination of the others, one choice from a table.
+    /// Elements selected by random indices: for each combination of the other indices, one choice from a table.
     fn select(&mut self, reference: &'a Reference, axes: Vec<Axis>, extent: &[usize], frame: &Frame) -> Lowered<Value> {
         let mut indices = Vec::new();
         let mut choices: usize = 1;
@@ -208,13 +208,13 @@ impl<'a> Engine<'a> {
             }
         }
         if choices > TABLE {
-            let message = format!("random indices that choose among {choices} elements");
+            let message = format!("random indices select from {choices} elements");
             let diagnostic = Diagnostic::error(message, reference.span)
-                .label("too many to choose from")
-                .hint(format!("at most {TABLE} are supported; choose from a part of the array with a range"));
+                .label("too many")
+                .hint(format!("at most {TABLE} are supported; select from a part of the array with a range"));
             return Err(self.fail("large", frame, diagnostic));
         }
-        // Several indices are one index into the flattened table.
+        // Several indices become one index into the flattened table.
         let index = match indices[..] {
             [(only, _)] => only,
             _ => self.builder.table_index(&indices),
@@ -232,7 +232,7 @@ impl<'a> Engine<'a> {
         Ok(Value::new(shape(&axes), elements))
     }
 
-    /// The expression of an element that something is calculated from.
+    /// The expression of an element that is used in a calculation.
     fn element(&mut self, array: usize, flat: usize, span: Span, frame: &Frame) -> Lowered<Expr> {
         let state = &self.arrays[array];
         if let Some(Some(e)) = state.values.get(flat) {
@@ -242,7 +242,7 @@ impl<'a> Engine<'a> {
             return Ok(self.builder.constant(x));
         }
         if state.definition(flat).is_some() {
-            // Its own relation has failed, or it is not there yet when something is only tried.
+            // Its relation has failed, or is not lowered yet while something is only tried.
             return Err(Failed);
         }
         if let Some(x) = state.datum(flat) {
@@ -250,12 +250,9 @@ impl<'a> Engine<'a> {
         }
         let name = state.element_name(flat);
         let diagnostic = if state.data.is_some() {
-            Diagnostic::error(
-                format!("`{name}` is missing (NA) in the data, and something is calculated from it"),
-                span,
-            )
-            .label("a missing value")
-            .hint(format!("give `{name}` a value in the data, or a distribution with `~` in the model"))
+            Diagnostic::error(format!("`{name}` is missing (NA) in the data, but is used in a calculation"), span)
+                .label("a missing value")
+                .hint(format!("give `{name}` a value in the data, or a distribution with `~` in the model"))
         } else {
             Diagnostic::error(format!("`{name}` is used, but never defined"), span)
                 .label("no relation defines this element")
@@ -265,12 +262,12 @@ impl<'a> Engine<'a> {
     }
 }
 
-/// Flat positions of the random axes' combinations, the other axes at their origin.
+/// Flat positions of all combinations of the random axes, with the other axes at 0.
 fn random_offsets(axes: &[Axis], extent: &[usize]) -> Vec<usize> {
     offsets(axes, extent, true)
 }
 
-/// Flat positions of the other axes' combinations, the random axes at their origin.
+/// Flat positions of all combinations of the other axes, with the random axes at 0.
 fn fixed_offsets(axes: &[Axis], extent: &[usize]) -> Vec<usize> {
     offsets(axes, extent, false)
 }

@@ -1,4 +1,4 @@
-//! How large arrays are: by declaration, by data, by the largest index on a left side, or by what a whole array is defined as.
+//! The extents of arrays: from the declaration, the data, the largest index on a left side, or the value of the whole array.
 
 use super::array::Origin;
 use super::engine::{Engine, Frame, LIMIT, Lowered};
@@ -7,7 +7,7 @@ use super::names::Builtin;
 use crate::diagnostic::Diagnostic;
 
 impl<'a> Engine<'a> {
-    /// Scalars that are numbers whatever the rest of the model, such as `N <- 5`: loops may run to them.
+    /// Scalars that do not depend on the rest of the model, such as `N <- 5`: loops may run to them.
     pub fn find_early_constants(&mut self) {
         self.quiet = true;
         let candidates: Vec<usize> = (0..self.block.relations.len())
@@ -43,7 +43,7 @@ impl<'a> Engine<'a> {
         self.quiet = false;
     }
 
-    /// The first variable in an expression whose value is not known before the model is built.
+    /// The first variable in an expression that is not known before the model is built.
     pub fn unknown_in(&self, node: &'a Node) -> Option<&'a Reference> {
         let all = |mut nodes: &mut dyn Iterator<Item = &'a Node>| {
             Iterator::find_map(&mut nodes, |node| self.unknown_in(node))
@@ -57,7 +57,7 @@ impl<'a> Engine<'a> {
                 }
                 all(&mut reference.indices.iter().flatten().flatten())
             }
-            // Of these only the extents are asked.
+            // These need only the extents.
             NodeKind::Call { function: Builtin::Length | Builtin::Dimension, arguments } => match &arguments[0].kind {
                 NodeKind::Reference(inner) if self.arrays[inner.array].extent.is_none() => Some(inner),
                 NodeKind::Reference(inner) => all(&mut inner.indices.iter().flatten().flatten()),
@@ -71,7 +71,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The extents of every array that is only defined on left sides.
+    /// Finds the extents of every array that is only defined on left sides.
     pub fn find_extents(&mut self) -> Lowered<()> {
         let mut largest: Vec<Option<Vec<usize>>> = vec![None; self.arrays.len()];
         self.walk(&mut |engine, number, frame| {
@@ -85,13 +85,17 @@ impl<'a> Engine<'a> {
                 let name = engine.arrays[target.array].name;
                 let message = format!("`{name}` has {} indices here and {} elsewhere", indices.len(), extent.len());
                 let diagnostic = Diagnostic::error(message, target.span).label("here");
-                return Err(engine.fail("rank", frame, diagnostic.hint("an array has one number of indices")));
+                return Err(engine.fail(
+                    "rank",
+                    frame,
+                    diagnostic.hint("an array always has the same number of indices"),
+                ));
             }
             for (d, index) in indices.iter().enumerate() {
                 let Some(index) = index else {
                     let name = engine.arrays[target.array].name;
                     let diagnostic =
-                        Diagnostic::error(format!("how far `{name}` extends cannot be known"), target.span)
+                        Diagnostic::error(format!("the extents of `{name}` cannot be determined"), target.span)
                             .label("an empty index on the left")
                             .hint(format!(
                                 "write the range out, such as `1:K`, or declare `var {name}[…]` before the model"
@@ -99,7 +103,7 @@ impl<'a> Engine<'a> {
                     return Err(engine.fail("size", frame, diagnostic));
                 };
                 let last = engine.largest_index(index, frame)?;
-                // A bad index is reported where the definitions are recorded.
+                // An invalid index is reported when the definitions are recorded.
                 extent[d] = extent[d].max(usize::try_from(last).unwrap_or(0));
             }
             Ok(())
@@ -131,19 +135,22 @@ impl<'a> Engine<'a> {
     pub fn must_be_known(&mut self, node: &'a Node, what: &str, frame: &Frame) -> Lowered<()> {
         let Some(culprit) = self.unknown_in(node) else { return Ok(()) };
         let name = self.arrays[culprit.array].name;
-        let drawn =
-            self.block.relations.iter().any(|r| r.target.array == culprit.array && matches!(r.kind, Kind::Law { .. }));
+        let drawn = self
+            .block
+            .relations
+            .iter()
+            .any(|r| r.target.array == culprit.array && matches!(r.kind, Kind::Distribution { .. }));
         let (message, label, hint) = if drawn {
             (
                 format!("{what} cannot be random"),
                 format!("`{name}` has a distribution"),
-                "on a left side and in the range of a loop, everything must be known from the data".to_string(),
+                "indices on the left side and ranges of loops must be known from the data".to_string(),
             )
         } else {
             (
                 format!("{what} must be computable from the data"),
                 format!("`{name}` is calculated in the model"),
-                format!("put `{name}` into the data, or its definition into a block `data {{ … }}` before the model"),
+                format!("put `{name}` in the data, or its definition in a block `data {{ … }}` before the model"),
             )
         };
         let diagnostic = Diagnostic::error(message, culprit.span).label(label).hint(hint);
@@ -154,7 +161,7 @@ impl<'a> Engine<'a> {
         let count = extent.iter().try_fold(1_usize, |product, &n| product.checked_mul(n));
         if count.is_none_or(|count| count > LIMIT) {
             let name = self.arrays[array].name;
-            let message = format!("`{name}` would have the extents {extent:?}: too many elements");
+            let message = format!("`{name}` would have extents {extent:?}: too many elements");
             let span = self.block.relations.iter().find(|r| r.target.array == array).map(|r| r.target.span);
             let diagnostic = Diagnostic::new(crate::Severity::Error, message, span).label("here");
             return Err(self.fail("large", &Frame::default(), diagnostic));
@@ -164,7 +171,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// Arrays that are defined as a whole, without brackets: as large as what they are defined as.
+    /// Arrays that are defined as a whole, without brackets, have the extents of their value.
     fn find_whole_extents(&mut self) -> Lowered<()> {
         self.quiet = true;
         let mut open: Vec<usize> = (0..self.block.relations.len())
@@ -178,8 +185,10 @@ impl<'a> Engine<'a> {
                 let frame = Frame { relation: Some(number), counters: vec![0; relation.counters.len()] };
                 let found = match &relation.kind {
                     Kind::Value { value, .. } => self.shape_of(value, &frame),
-                    Kind::Law { family, parameters, .. } if family.is_vector() => self.shape_of(&parameters[0], &frame),
-                    Kind::Law { .. } => Some(Vec::new()),
+                    Kind::Distribution { family, parameters, .. } if family.is_vector() => {
+                        self.shape_of(&parameters[0], &frame)
+                    }
+                    Kind::Distribution { .. } => Some(Vec::new()),
                 };
                 match found {
                     Some(shape) if self.arrays[relation.target.array].extent.is_none() => {
@@ -198,7 +207,7 @@ impl<'a> Engine<'a> {
             }
         }
         self.quiet = false;
-        // What cannot be known is taken for a number; if it is none, its relation will say so.
+        // If the extents cannot be determined, assume a scalar; otherwise the relation reports an error.
         for number in open {
             self.set_extent(self.relation(number).target.array, vec![1], Origin::LeftSides)?;
         }

@@ -1,29 +1,29 @@
-//! The functions of vectors and matrices.
+//! Functions of vectors and matrices.
 
 use super::engine::{Engine, Frame, LIMIT, Lowered};
 use super::names::Builtin;
 use super::value::Value;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Span;
-use hyperprior::model::graph::{Expr, Function};
+use hyperprior_graph::{Expr, Function};
 
-/// Sorting random numbers takes a comparison for each pair.
+/// The most random numbers that can be sorted; each pair needs a comparison.
 const SORTED: usize = 200;
 
 impl Engine<'_> {
     pub fn builtin(&mut self, function: Builtin, mut values: Vec<Value>, span: Span, frame: &Frame) -> Lowered<Value> {
         let empty = values.iter().any(|v| v.elements().is_empty());
         if empty && !matches!(function, Builtin::Sum | Builtin::Product | Builtin::Combine | Builtin::InnerProduct) {
-            let diagnostic = Diagnostic::error("a function of no numbers", span)
+            let diagnostic = Diagnostic::error("this function needs at least one number", span)
                 .label("the vector is empty")
-                .hint("check the range: `a:b` is empty where b is below a");
+                .hint("check the range: `a:b` is empty if b is below a");
             return Err(self.fail("empty", frame, diagnostic));
         }
         if !matches!(
             function,
             Builtin::LogDeterminant | Builtin::Inverse | Builtin::Transpose | Builtin::NormalProbability
         ) {
-            // The rest are of vectors, and the order of a matrix's elements is the language's, not ours.
+            // The others are functions of vectors, with the elements of a matrix in column-major order.
             values = values.into_iter().map(as_vector).collect();
         }
         let scalar = match function {
@@ -40,7 +40,7 @@ impl Engine<'_> {
                 if values[0].elements().len() != values[1].elements().len() {
                     let found = (values[0].describe(), values[1].describe());
                     let hint = "both must have the same number of elements; check the indices";
-                    return Err(self.mismatch("inprod is of two vectors of one length", found, hint, span, frame));
+                    return Err(self.mismatch("inprod needs two vectors of the same length", found, hint, span, frame));
                 }
                 self.builder.inner_product(values[0].elements(), values[1].elements())
             }
@@ -69,7 +69,7 @@ impl Engine<'_> {
             Builtin::Order => return self.order(values[0].elements(), span, frame),
             Builtin::Interpolate => self.interpolate(&values, span, frame)?,
             Builtin::NormalProbability => return self.normal_probability(&values, span, frame),
-            // These look at the shapes alone, or go element by element; they never come here.
+            // These depend only on shapes, or are elementwise, and are handled elsewhere.
             Builtin::Length | Builtin::Dimension | Builtin::Elementwise(_) => return Ok(values.swap_remove(0)),
         };
         Ok(Value::Scalar(scalar))
@@ -95,9 +95,9 @@ impl Engine<'_> {
 
     fn variance(&mut self, x: &[Expr], span: Span, frame: &Frame) -> Lowered<Expr> {
         if x.len() < 2 {
-            let diagnostic = Diagnostic::error("the spread of a single number", span)
-                .label("sd needs two numbers or more")
-                .hint("give a whole vector, such as `sd(x[])`");
+            let diagnostic = Diagnostic::error("a single number has no standard deviation", span)
+                .label("sd needs at least two numbers")
+                .hint("use a whole vector, such as `sd(x[])`");
             return Err(self.fail("empty", frame, diagnostic));
         }
         let mean = self.mean(x);
@@ -120,7 +120,7 @@ impl Engine<'_> {
             [] => Ok(1),
             [n, m] if n == m => Ok(*n),
             _ => {
-                let diagnostic = Diagnostic::error(format!("{name} is of a square matrix"), span)
+                let diagnostic = Diagnostic::error(format!("{name} needs a square matrix"), span)
                     .label(format!("this is {}", matrix.describe()))
                     .hint("check its extents and its indices");
                 Err(self.fail("shapes", frame, diagnostic))
@@ -134,9 +134,9 @@ impl Engine<'_> {
             [n] => return Ok(Value::new(vec![1, n], matrix.elements().to_vec())),
             [rows, columns] => (rows, columns),
             _ => {
-                let diagnostic = Diagnostic::error("t is of a matrix", span)
+                let diagnostic = Diagnostic::error("t needs a matrix", span)
                     .label(format!("this is {}", matrix.describe()))
-                    .hint("choose a matrix of the array with an index, such as `x[i, , ]`");
+                    .hint("select a matrix of the array with an index, such as `x[i, , ]`");
                 return Err(self.fail("shapes", frame, diagnostic));
             }
         };
@@ -155,7 +155,7 @@ impl Engine<'_> {
         };
         let (inner_right, columns) = match *right.shape() {
             [] => (1, 1),
-            // A column, or after a column of its own a row: the outer product.
+            // A column; after another column, a row: the outer product.
             [n] if n != inner && inner == 1 => (1, n),
             [n] => (n, 1),
             [n, m] => (n, m),
@@ -163,7 +163,7 @@ impl Engine<'_> {
         };
         if inner != inner_right {
             let found = (left.describe(), right.describe());
-            let hint = "the left must have as many columns as the right has rows; `t(…)` turns a matrix";
+            let hint = "the left must have as many columns as the right has rows; `t(…)` transposes a matrix";
             return Err(self.mismatch("these cannot be multiplied as matrices", found, hint, span, frame));
         }
         let (a, b) = (left.elements(), right.elements());
@@ -196,7 +196,7 @@ impl Engine<'_> {
             _ => None,
         };
         repeated.map(Value::vector).ok_or_else(|| {
-            let diagnostic = Diagnostic::error("rep takes a vector and a count that is known", span)
+            let diagnostic = Diagnostic::error("rep takes a vector and a known count", span)
                 .label("the count must be one whole number, or one for each element")
                 .hint("take the count from the data, such as `rep(x[], n)`");
             self.fail("shapes", frame, diagnostic)
@@ -216,7 +216,7 @@ impl Engine<'_> {
         Err(self.fail("large", frame, diagnostic))
     }
 
-    /// The element at a place that is known.
+    /// The element at a known place.
     fn pick(&mut self, from: &Value, place: &Value, span: Span, frame: &Frame) -> Lowered<Expr> {
         let place = match self.constants(place.elements()).as_deref() {
             Some([x]) if x.fract() == 0.0 && (1.0..=from.elements().len() as f64).contains(x) => Some(*x as usize),
@@ -225,12 +225,12 @@ impl Engine<'_> {
         place.map(|place| from.elements()[place - 1]).ok_or_else(|| {
             let count = from.elements().len();
             let diagnostic = Diagnostic::error(format!("the second argument must be a number from 1 to {count}"), span)
-                .label("a vector, and a place in it that is known");
+                .label("a vector and a known place in it");
             self.fail("shapes", frame, diagnostic)
         })
     }
 
-    /// Sorting by neighbours: n rounds of comparisons, every one a minimum and a maximum.
+    /// Odd–even transposition sort: n rounds of comparisons, each a minimum and a maximum.
     fn sort(&mut self, mut x: Vec<Expr>, span: Span, frame: &Frame) -> Lowered<Value> {
         if let Some(mut numbers) = self.constants(&x) {
             numbers.sort_by(f64::total_cmp);
@@ -247,7 +247,7 @@ impl Engine<'_> {
         Ok(Value::vector(x))
     }
 
-    /// One more than the number of those below; of equals, the earlier is the lower.
+    /// Ranks from 1; of equal elements, the earlier has the lower rank.
     fn rank(&mut self, x: &[Expr], span: Span, frame: &Frame) -> Lowered<Value> {
         if let Some(numbers) = self.constants(x) {
             let mut ranks = vec![0.0; x.len()];
@@ -285,7 +285,7 @@ impl Engine<'_> {
         Ok(Value::vector(order.collect()))
     }
 
-    /// y₁ + Σ slopeₖ · (x between the knots k and k + 1, counted from knot k); level outside the knots.
+    /// y₁ + Σ slopeₖ · (x clamped to the knots k and k + 1, minus knot k); constant outside the knots.
     fn interpolate(&mut self, values: &[Value], span: Span, frame: &Frame) -> Lowered<Expr> {
         let [Value::Scalar(at), knots, heights] = values else {
             let found = (values[0].describe(), values[1].describe());
@@ -295,9 +295,9 @@ impl Engine<'_> {
         let numbers = self.constants(knots.elements());
         let rising = numbers.as_ref().is_some_and(|x| x.windows(2).all(|pair| pair[0] < pair[1]));
         if !rising || knots.elements().len() != heights.elements().len() {
-            let diagnostic = Diagnostic::error("interp.lin needs knots that are known and that rise", span)
+            let diagnostic = Diagnostic::error("interp.lin needs known knots in increasing order", span)
                 .label("interp.lin(x, knots[], heights[])")
-                .hint("the knots come from the data, in rising order, with one height for each");
+                .hint("take the knots from the data, in increasing order, with one height for each");
             return Err(self.fail("shapes", frame, diagnostic));
         }
         let (x, y) = (knots.elements(), heights.elements());
@@ -334,7 +334,7 @@ fn flatten(values: Vec<Value>) -> Vec<Expr> {
     values.into_iter().flat_map(Value::into_elements).collect()
 }
 
-/// The positions of numbers from the smallest to the largest.
+/// The positions of the numbers, from smallest to largest.
 fn ordered(numbers: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..numbers.len()).collect();
     order.sort_by(|&a, &b| numbers[a].total_cmp(&numbers[b]));

@@ -1,9 +1,9 @@
-//! A block whose names are resolved: variables are numbers of arrays, counters are depths of loops, functions are known.
+//! A block with resolved names: variables are numbers of arrays, counters are loop depths, functions are known.
 
 use super::names::{Builtin, Family};
 use crate::syntax::Span;
 use crate::syntax::ast::{Link, RestrictionKind};
-use hyperprior::model::graph::Function;
+use hyperprior_graph::Function;
 
 /// A block, ready to be unrolled.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct Relation {
 #[derive(Debug)]
 pub(super) enum Kind {
     Value { link: Option<Link>, value: Node },
-    Law { family: Family, parameters: Vec<Node>, restriction: Option<Restriction> },
+    Distribution { family: Family, parameters: Vec<Node>, restriction: Option<Restriction> },
 }
 
 #[derive(Debug)]

@@ -1,11 +1,11 @@
-//! From a reference with its indices to the elements that it means.
+//! From a reference with its indices to the elements that it selects.
 
 use super::engine::{Engine, Failed, Frame, LIMIT, Lowered};
 use super::ir::{Node, NodeKind, Reference};
 use crate::diagnostic::Diagnostic;
-use hyperprior::model::graph::Expr;
+use hyperprior_graph::Expr;
 
-/// What an index means along its dimension, from 0.
+/// What an index selects along its dimension, from 0.
 #[derive(Debug)]
 pub(super) enum Axis {
     One(usize),
@@ -16,7 +16,7 @@ pub(super) enum Axis {
 }
 
 impl Axis {
-    /// How many elements of the dimension may be meant.
+    /// How many elements of the dimension may be selected.
     fn len(&self, extent: usize) -> usize {
         match self {
             Self::One(_) => 1,
@@ -40,7 +40,7 @@ impl Axis {
     }
 }
 
-/// Every element that axes mean, row-major, as flat positions; a random axis means its whole dimension.
+/// Flat positions of the selected elements, row-major; a random axis selects its whole dimension.
 pub(super) fn flats(axes: &[Axis], extent: &[usize]) -> Vec<usize> {
     let mut flats = vec![0];
     for (axis, &n) in axes.iter().zip(extent) {
@@ -50,13 +50,13 @@ pub(super) fn flats(axes: &[Axis], extent: &[usize]) -> Vec<usize> {
     flats
 }
 
-/// The extents of what axes mean, without those of a single element.
+/// The extents of a selection, without those of length 1.
 pub(super) fn shape(axes: &[Axis]) -> Vec<usize> {
     axes.iter().filter(|axis| !axis.is_random()).map(|axis| axis.len(1)).filter(|&n| n != 1).collect()
 }
 
 impl<'a> Engine<'a> {
-    /// The integer that an index is, where that is plain from counters and data alone.
+    /// The value of an integer index, if counters and data alone determine it.
     pub fn integer(&self, node: &Node, frame: &Frame) -> Option<i64> {
         match &node.kind {
             NodeKind::Number(x) => (x.fract() == 0.0 && x.abs() < 1e15).then_some(*x as i64),
@@ -69,7 +69,7 @@ impl<'a> Engine<'a> {
                 let array = &self.arrays[reference.array];
                 let value = match array.early {
                     Some(value) => value,
-                    // An element with a relation waits for it, even if its value is in the data.
+                    // An element with a relation must wait for it, even if its value is in the data.
                     None if !self.unrolling && !array.definitions.is_empty() => return None,
                     None => array.datum(self.direct(reference, frame)?)?,
                 };
@@ -79,7 +79,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The flat position of a single element, where that is plain from counters and data alone.
+    /// The flat position of a single element, if counters and data alone determine it.
     pub fn direct(&self, reference: &Reference, frame: &Frame) -> Option<usize> {
         let extent = self.arrays[reference.array].extent.as_deref()?;
         let Some(indices) = &reference.indices else {
@@ -99,7 +99,7 @@ impl<'a> Engine<'a> {
         Some(flat)
     }
 
-    /// What every index of a reference means.
+    /// What every index of a reference selects.
     pub fn locate(&mut self, reference: &'a Reference, frame: &Frame) -> Lowered<Vec<Axis>> {
         let array = &self.arrays[reference.array];
         let name = array.name;
@@ -115,7 +115,7 @@ impl<'a> Engine<'a> {
             let plural = |n: usize| if n == 1 { "1 index".to_string() } else { format!("{n} indices") };
             let diagnostic = Diagnostic::error(
                 format!(
-                    "`{name}` has {}, and {} given",
+                    "`{name}` has {}, but {} given",
                     plural(extent.len()),
                     match indices.len() {
                         1 => "1 is".to_string(),
@@ -125,7 +125,7 @@ impl<'a> Engine<'a> {
                 reference.span,
             )
             .label("here")
-            .hint(format!("`{name}` has the extents {} {}", array.extent_text(), array.origin_text()));
+            .hint(format!("`{name}` has extents {} {}", array.extent_text(), array.origin_text()));
             return Err(self.fail("rank", frame, diagnostic));
         }
         let mut axes = Vec::with_capacity(indices.len());
@@ -137,7 +137,7 @@ impl<'a> Engine<'a> {
         }
         let count = axes.iter().zip(&extent).try_fold(1_usize, |n, (axis, &e)| n.checked_mul(axis.len(e)));
         if count.is_none_or(|count| count > LIMIT) {
-            let diagnostic = Diagnostic::error(format!("a part of `{name}` with too many elements"), reference.span);
+            let diagnostic = Diagnostic::error(format!("this part of `{name}` has too many elements"), reference.span);
             return Err(self.fail("large", frame, diagnostic));
         }
         Ok(axes)
@@ -173,7 +173,7 @@ impl<'a> Engine<'a> {
                 return Err(self.fail("random vector", frame, diagnostic));
             };
             if !(x.fract() == 0.0 && x.abs() < 1e15) {
-                let diagnostic = Diagnostic::error(format!("{x} is no index"), node.span)
+                let diagnostic = Diagnostic::error(format!("{x} is not an index"), node.span)
                     .label("an index must be a whole number")
                     .hint("use `round` or `trunc`");
                 return Err(self.fail("whole", frame, diagnostic));
@@ -186,7 +186,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// The index from 0, if it is in the array.
+    /// The index from 0, if it is in range.
     fn within(&mut self, i: i64, extent: usize, node: &Node, reference: &Reference, frame: &Frame) -> Lowered<usize> {
         if let Ok(index) = usize::try_from(i)
             && (1..=extent).contains(&index)
@@ -196,10 +196,10 @@ impl<'a> Engine<'a> {
         let array = &self.arrays[reference.array];
         let (name, extents, origin) = (array.name, array.extent_text(), array.origin_text());
         let (message, hint) = if i < 1 {
-            let hint = "change the loop or the index; a 0/1 variable is made an index by adding 1".to_string();
+            let hint = "change the loop or the index; to index by a 0/1 variable, add 1".to_string();
             (format!("index {i} of `{name}`: indices count from 1"), hint)
         } else {
-            let hint = format!("`{name}` has the extents {extents} {origin}");
+            let hint = format!("`{name}` has extents {extents} {origin}");
             (format!("index {i} of `{name}` is beyond its extent of {extent}"), hint)
         };
         let diagnostic = Diagnostic::error(message, node.span).label(format!("the index is {i}")).hint(hint);

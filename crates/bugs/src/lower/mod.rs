@@ -1,16 +1,17 @@
 //! From a program and its data to a factor graph.
 //!
-//! The passes, in order: names are resolved; the data block is run; extents are found; loops are unrolled, so that every
-//! element knows the relation that defines it; the relations are lowered in the order of their dependence.
+//! The passes, in order: resolve names; run the data block; find extents; unroll loops, so that every element knows the relation
+//! that defines it; lower the relations in topological order.
 
 mod array;
+mod block;
 mod data_block;
+mod distribution;
 mod engine;
 mod evaluate;
 mod extents;
 mod functions;
 mod ir;
-mod law;
 mod locate;
 mod names;
 mod order;
@@ -25,32 +26,31 @@ mod value;
 
 use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::syntax::{Dialect, Span, ast, parse};
-use array::{ArrayState, Origin};
-use engine::{Engine, Frame, Lowered, State};
-use hyperprior::model::graph::Graph;
-use ir::Node;
-use resolve::{Resolver, Symbol};
+use crate::syntax::{Dialect, parse};
+use block::{arrays, declarations, has_errors, lower, with_an_error};
+use engine::Engine;
+use hyperprior_graph::Graph;
+use resolve::Resolver;
 
-/// How to compile.
+/// Compiler options.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// Whose reading of the language to follow.
+    /// The dialect of the language.
     pub dialect: Dialect,
     /// Starting values of latents.
     pub init: Option<Data>,
-    /// The file of the program, so that a message about a fit can name the line; `line 12` where there is none.
+    /// The file of the program, for messages; without it they say `line 12`.
     pub file: Option<String>,
 }
 
-/// A program that has become a graph.
+/// A compiled program.
 #[derive(Debug)]
 pub struct Compiled {
-    /// What the model is called.
+    /// The name of the model.
     pub name: String,
     /// The graph.
     pub graph: Graph,
-    /// What its author should know.
+    /// Warnings and notes.
     pub warnings: Vec<Diagnostic>,
     /// How many nodes have a distribution and are in the data; a vector is one node.
     pub observed: usize,
@@ -63,7 +63,7 @@ pub struct Compiled {
 /// An element that has a distribution and is observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// As the language writes it.
+    /// Its name in the language.
     pub name: String,
     /// Its array.
     pub array: String,
@@ -71,7 +71,7 @@ pub struct Observation {
     pub place: usize,
 }
 
-/// Compiles a program with its data; `name` is what the model is to be called.
+/// Compiles a program with its data; `name` is the name of the model.
 ///
 /// ```
 /// use hyperprior_bugs::{Array, Data, Options, compile};
@@ -83,9 +83,9 @@ pub struct Observation {
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong, as far as it could be found in one run, with the warnings among it.
+/// All errors that could be found in one run, and the warnings.
 pub fn compile(source: &str, name: &str, data: &Data, options: &Options) -> Result<Compiled, Vec<Diagnostic>> {
-    // What is found in the order of dependence is told in the order of the source.
+    // Diagnostics are found in topological order, and reported in the order of the source.
     let by_place = |d: &Diagnostic| (d.span.is_none(), d.span);
     match compile_unordered(source, name, data, options) {
         Ok(mut compiled) => {
@@ -107,8 +107,11 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
     }
     let program = parsed.program;
     let mut resolver = Resolver::new(data, options.dialect);
-    let extended =
-        if program.data.is_empty() { None } else { Some(data_block::run(&program, &mut resolver, data, options)) };
+    let extended = if program.data.is_empty() {
+        None
+    } else {
+        Some(data_block::run(&program, &mut resolver, data, options.dialect))
+    };
     let block = match &extended {
         Some(Err(failures)) => {
             diagnostics.extend(failures.iter().cloned());
@@ -128,7 +131,7 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
     let lowered = lower(&mut engine, &declared);
     diagnostics.append(&mut engine.diagnostics);
     if lowered.is_err() || has_errors(&diagnostics) {
-        return Err(with_a_word(diagnostics));
+        return Err(with_an_error(diagnostics));
     }
     if let Some(init) = &options.init {
         diagnostics.extend(engine.set_starts(init));
@@ -154,41 +157,6 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
     }
 }
 
-/// Diagnostics of a program that cannot be lowered, which must not go without a reason.
-fn with_a_word(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
-    if !has_errors(&diagnostics) {
-        let message = "this program cannot be compiled, and the reason was lost: that is a fault of the compiler";
-        diagnostics.push(Diagnostic::new(Severity::Error, message, None).hint("please report the program"));
-    }
-    diagnostics
-}
-
-fn has_errors(diagnostics: &[Diagnostic]) -> bool {
-    diagnostics.iter().any(|d| d.severity == Severity::Error)
-}
-
-/// An array of the `var` block: its number, its extents, its place.
-type Declared = (usize, Vec<Node>, Span);
-
-fn declarations(program: &ast::Program, resolver: &mut Resolver) -> Vec<Declared> {
-    let mut declared = Vec::new();
-    for declaration in &program.declarations {
-        let array = resolver.symbol(&declaration.name.text);
-        if let Some(extents) = resolver.extents(declaration) {
-            declared.push((array, extents, declaration.span));
-        }
-    }
-    declared
-}
-
-fn arrays<'a>(symbols: &'a [Symbol], data: &'a Data) -> Vec<ArrayState<'a>> {
-    let state = |s: &'a Symbol| {
-        let source = data.sources.get(&s.name).map(String::as_str);
-        ArrayState { source, ..ArrayState::new(&s.name, data.arrays.get(&s.name), !s.indexed) }
-    };
-    symbols.iter().map(state).collect()
-}
-
 /// The file and the line of each relation.
 fn places(source: &str, block: &ir::Block, file: Option<&str>) -> Vec<String> {
     let starts: Vec<usize> = std::iter::once(0).chain(source.match_indices('\n').map(|(at, _)| at + 1)).collect();
@@ -197,61 +165,4 @@ fn places(source: &str, block: &ir::Block, file: Option<&str>) -> Vec<String> {
         file.map_or_else(|| format!("line {line}"), |file| format!("{file}:{line}"))
     };
     block.relations.iter().map(place).collect()
-}
-
-fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {
-    engine.declare(declared)?;
-    engine.find_early_constants();
-    engine.find_extents()?;
-    engine.record()?;
-    engine.unrolling = false;
-    engine.lower_all();
-    // A model with a relation left out would be another model.
-    if engine.states.iter().all(|state| *state == State::Done) { Ok(()) } else { Err(engine::Failed) }
-}
-
-impl<'a> Engine<'a> {
-    /// Enters the declared extents, and holds the data to them.
-    fn declare(&mut self, declared: &'a [Declared]) -> Lowered<()> {
-        let frame = Frame::default();
-        let before = self.diagnostics.len();
-        for (array, nodes, span) in declared {
-            let Ok(extent) = self.declared_extent(nodes, &frame) else { continue };
-            let state = &self.arrays[*array];
-            match &state.extent {
-                Some(found) if state.data.is_some() && *found != extent => {
-                    let name = state.name;
-                    let message =
-                        format!("`{name}` is declared with the extents {extent:?}, and has {found:?} in the data");
-                    let diagnostic = Diagnostic::error(message, *span)
-                        .label("declared here")
-                        .hint("change the declaration or the data");
-                    self.fail("declared", &frame, diagnostic);
-                }
-                Some(_) => {}
-                None => self.set_extent(*array, extent, Origin::Declared)?,
-            }
-        }
-        if self.diagnostics.len() > before { Err(engine::Failed) } else { Ok(()) }
-    }
-
-    fn declared_extent(&mut self, nodes: &'a [Node], frame: &Frame) -> Lowered<Vec<usize>> {
-        if nodes.is_empty() {
-            return Ok(vec![1]);
-        }
-        let mut extent = Vec::with_capacity(nodes.len());
-        for node in nodes {
-            self.must_be_known(node, "the extent of an array", frame)?;
-            let n = self.whole_number(node, frame)?;
-            match usize::try_from(n) {
-                Ok(n) if n > 0 => extent.push(n),
-                _ => {
-                    let diagnostic =
-                        Diagnostic::error(format!("{n} is no extent of an array"), node.span).label("here");
-                    return Err(self.fail("extent", frame, diagnostic));
-                }
-            }
-        }
-        Ok(extent)
-    }
 }

@@ -1,8 +1,8 @@
 //! The functions and distributions of the language by name.
 
-use hyperprior::model::graph::Function;
+use hyperprior_graph::Function;
 
-/// What a function's name stands for.
+/// The functions of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Builtin {
     /// A function of numbers, applied element by element.
@@ -29,7 +29,7 @@ pub(super) enum Builtin {
     NormalProbability,
 }
 
-/// What a distribution's name stands for.
+/// The distributions of the language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Family {
     Bernoulli,
@@ -80,13 +80,13 @@ impl Family {
         )
     }
 
-    /// Which parameter is a precision where people expect a standard deviation.
+    /// The parameter that is a precision although people may expect a standard deviation.
     pub fn precision(self) -> Option<usize> {
         matches!(self, Self::Normal | Self::LogNormal | Self::StudentT).then_some(1)
     }
 }
 
-/// The distribution of that name, with the names of its parameters.
+/// The distribution with this name, and the names of its parameters.
 pub(super) fn distribution(name: &str) -> Option<(Family, &'static [&'static str])> {
     Some(match name {
         "dbern" => (Family::Bernoulli, &["p"]),
@@ -125,7 +125,7 @@ pub(super) fn distribution(name: &str) -> Option<(Family, &'static [&'static str
     })
 }
 
-/// The function of that name, with the least and the greatest number of its arguments.
+/// The function with this name, and the least and greatest number of its arguments.
 pub(super) fn function(name: &str) -> Option<(Builtin, usize, usize)> {
     let one = |f| (Builtin::Elementwise(f), 1, 1);
     let two = |f| (Builtin::Elementwise(f), 2, 2);
@@ -173,7 +173,7 @@ pub(super) fn function(name: &str) -> Option<(Builtin, usize, usize)> {
         "length" => (Builtin::Length, 1, 1),
         "dim" => (Builtin::Dimension, 1, 1),
         "sort" => (Builtin::Sort, 1, 1),
-        // OpenBUGS asks for the rank of one element, and for the element of one rank.
+        // In OpenBUGS, rank(x[], i) is the rank of element i, and ranked(x[], k) the element of rank k.
         "rank" => (Builtin::Rank, 1, 2),
         "ranked" => (Builtin::Ranked, 2, 2),
         "order" => (Builtin::Order, 1, 1),

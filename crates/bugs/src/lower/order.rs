@@ -1,5 +1,5 @@
-//! Instances in the order of their dependence: each after everything that it needs. The way there is kept on a stack of our
-//! own, so that a chain of a hundred thousand steps is no deeper for the program than one of three.
+//! Lowers the instances in topological order, each after everything that it needs. The search has an explicit stack, so that a
+//! chain of a hundred thousand steps does not overflow the call stack.
 
 use super::engine::{Engine, Failed, Frame, Lowered, State};
 use super::ir::{Kind, Node, NodeKind, Reference};
@@ -45,7 +45,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The instances on the stack that are open, from the one that is needed again to the top, are the cycle.
+    /// Reports a cycle: the open instances on the stack, from the one that is needed again to the top.
     fn report_cycle(&mut self, stack: &[u32], needed: u32) {
         let Some(start) = stack.iter().position(|&i| i == needed) else { return };
         let open: Vec<u32> =
@@ -58,16 +58,16 @@ impl<'a> Engine<'a> {
         };
         let frame = self.frame(needed);
         let span = self.relation(self.instances[needed as usize].relation as usize).span;
-        let message = format!("a cycle: `{}` depends on itself", names[0]);
+        let message = format!("cycle: `{}` depends on itself", names[0]);
         let mut diagnostic = Diagnostic::error(message, span)
             .label(format!("{shown} ← {}", names[0]))
-            .hint("relations must form a graph without cycles; what a node depends on must not depend on it");
+            .hint("relations must form a graph without cycles; a node cannot depend on itself through others");
         let mut seen = vec![self.instances[needed as usize].relation];
         for &other in &open[1..] {
             let relation = self.instances[other as usize].relation;
             if !seen.contains(&relation) && seen.len() < 5 {
                 seen.push(relation);
-                diagnostic = diagnostic.related(self.relation(relation as usize).span, "on the way");
+                diagnostic = diagnostic.related(self.relation(relation as usize).span, "part of the cycle");
             }
         }
         self.fail("cycle", &frame, diagnostic);
@@ -91,12 +91,12 @@ impl<'a> Engine<'a> {
         Ok(flats(&axes, &extent))
     }
 
-    /// The instances that an instance waits for; those behind an index are known only when the index is.
+    /// The instances that an instance waits for; those behind an index are known once the index is.
     fn needs(&mut self, instance: u32, frame: &Frame, missing: &mut Vec<u32>) -> Lowered<()> {
         let relation = self.relation(self.instances[instance as usize].relation as usize);
         match &relation.kind {
             Kind::Value { value, .. } => self.needs_of(value, frame, missing),
-            Kind::Law { parameters, restriction, .. } => {
+            Kind::Distribution { parameters, restriction, .. } => {
                 for parameter in parameters {
                     self.needs_of(parameter, frame, missing)?;
                 }

@@ -1,13 +1,13 @@
-//! One relation at given counters, stated to the graph's builder.
+//! Lowers one instance of a relation to the graph builder.
 
+use super::distribution::AnyDistribution;
 use super::engine::{Engine, Failed, Frame, Lowered};
 use super::ir::{Kind, Node, Relation, Restriction};
-use super::law::AnyLaw;
 use super::value::{Value, by, describe, dropped};
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Dialect;
 use crate::syntax::ast::{Link, RestrictionKind};
-use hyperprior::model::graph::{Bounds, Expr, Function, GraphError};
+use hyperprior_graph::{Bounds, Expr, Function, GraphError};
 
 impl<'a> Engine<'a> {
     pub fn lower_instance(&mut self, instance: u32, frame: &Frame) -> Lowered<()> {
@@ -21,9 +21,9 @@ impl<'a> Engine<'a> {
                 }
                 self.assign(instance, relation, &flats, &value, frame)
             }
-            Kind::Law { family, parameters, restriction, .. } => {
-                let law = self.law(*family, parameters, relation.span, frame)?;
-                self.draw(relation, &flats, law, restriction.as_ref(), frame)
+            Kind::Distribution { family, parameters, restriction, .. } => {
+                let distribution = self.distribution(*family, parameters, relation.span, frame)?;
+                self.draw(relation, &flats, distribution, restriction.as_ref(), frame)
             }
         }
     }
@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
         &mut self,
         relation: &'a Relation,
         flats: &[usize],
-        law: AnyLaw,
+        distribution: AnyDistribution,
         restriction: Option<&'a Restriction>,
         frame: &Frame,
     ) -> Lowered<()> {
@@ -72,12 +72,10 @@ impl<'a> Engine<'a> {
             .collect::<Result<_, ()>>()
             .map_err(|()| {
                 let name = self.arrays[array].name;
-                let diagnostic = Diagnostic::error(
-                    format!("`{name}` has a value that is random, and a distribution"),
-                    relation.span,
-                )
-                .label("its value with `<-` must be computable from the data")
-                .hint("an element has a value or a distribution");
+                let diagnostic =
+                    Diagnostic::error(format!("`{name}` has both a random value and a distribution"), relation.span)
+                        .label("its value with `<-` must be computable from the data")
+                        .hint("an element has either a value or a distribution");
                 self.fail("random value", frame, diagnostic)
             })?;
         if let Some(relation) = frame.relation
@@ -85,8 +83,8 @@ impl<'a> Engine<'a> {
         {
             self.builder.set_origin(place);
         }
-        match law {
-            AnyLaw::Scalar(law) => {
+        match distribution {
+            AnyDistribution::Scalar(distribution) => {
                 if flats.len() != 1 {
                     let name = self.arrays[array].name;
                     let message =
@@ -97,38 +95,38 @@ impl<'a> Engine<'a> {
                     return Err(self.fail("shapes", frame, diagnostic));
                 }
                 let bounds = match restriction {
-                    Some(restriction) => Some(self.bounds(restriction, &law.parameters(), frame)?),
+                    Some(restriction) => Some(self.bounds(restriction, &distribution.parameters(), frame)?),
                     None => None,
                 };
                 let name = self.arrays[array].element_name(flats[0]);
                 let e = self
                     .builder
-                    .stochastic(&name, law, bounds, observed[0])
+                    .stochastic(&name, distribution, bounds, observed[0])
                     .map_err(|error| self.refused(error, relation, frame))?;
                 self.arrays[array].values[flats[0]] = Some(e);
                 self.count(array, flats, observed[0].is_some());
             }
-            AnyLaw::Vector(law, shape) => {
+            AnyDistribution::Vector(distribution, shape) => {
                 if let Some(restriction) = restriction {
                     let diagnostic = Diagnostic::error("a vector cannot be truncated or censored", restriction.span)
-                        .label("only single numbers can")
-                        .hint("write the vector's elements one by one, if they are independent");
+                        .label("only scalars can")
+                        .hint("if its elements are independent, write them one by one");
                     return Err(self.fail("bounds", frame, diagnostic));
                 }
                 let wanted = self.target_shape(&relation.target, frame)?;
                 if !dropped(&shape).eq(wanted.iter().copied()) {
                     return Err(self.unlike(relation, &wanted, &shape, frame));
                 }
-                self.draw_vector(relation, flats, law, &observed, frame)?;
+                self.draw_vector(relation, flats, distribution, &observed, frame)?;
             }
         }
         Ok(())
     }
 
-    /// The two sides of a relation have different shapes, though perhaps as many elements.
+    /// Reports that the two sides of a relation have different shapes.
     fn unlike(&mut self, relation: &Relation, left: &[usize], right: &[usize], frame: &Frame) -> Failed {
         let name = self.arrays[relation.target.array].name;
-        let is_law = matches!(relation.kind, Kind::Law { .. });
+        let is_law = matches!(relation.kind, Kind::Distribution { .. });
         let count: usize = left.iter().product();
         let (part, is_many) = match left {
             [] => ("one element".to_string(), false),
@@ -145,10 +143,13 @@ impl<'a> Engine<'a> {
         let hint = match (left, right) {
             (_, right) if is_law => {
                 let ranges: Vec<String> = right.iter().map(|n| format!("1:{n}")).collect();
-                format!("write on the left what the distribution gives, such as `{name}[{}]`", ranges.join(", "))
+                format!(
+                    "write the left side with the extents of the distribution, such as `{name}[{}]`",
+                    ranges.join(", ")
+                )
             }
             ([n, m], [k, l]) if (n, m) == (l, k) => {
-                "turn the right side with `t(…)`, or define one element at a time in a loop".to_string()
+                "transpose the right side with `t(…)`, or define one element at a time in a loop".to_string()
             }
             ([_], [_, _, ..]) if right.iter().product::<usize>() == count => {
                 "`c(…)` makes a vector of the right side, column by column".to_string()
@@ -169,7 +170,7 @@ impl<'a> Engine<'a> {
         &mut self,
         relation: &Relation,
         flats: &[usize],
-        law: hyperprior::model::graph::VectorLaw,
+        distribution: hyperprior_graph::VectorDistribution,
         observed: &[Option<f64>],
         frame: &Frame,
     ) -> Lowered<()> {
@@ -178,16 +179,18 @@ impl<'a> Engine<'a> {
         if !known.is_empty() && known.len() < flats.len() {
             let missing = observed.iter().position(Option::is_none).unwrap_or(0);
             let name = self.arrays[array].element_name(flats[missing]);
-            let message = format!("a vector that is observed in part: `{name}` is missing (NA)");
+            let message = format!("a vector is only partly observed: `{name}` is missing (NA)");
             let diagnostic = Diagnostic::error(message, relation.span)
                 .label(format!("{} of {} elements are in the data", known.len(), flats.len()))
-                .hint("a vector with one distribution must be observed as a whole, or not at all");
+                .hint("a vector with one distribution must be observed completely or not at all");
             return Err(self.fail("partial", frame, diagnostic));
         }
         let names: Vec<String> = flats.iter().map(|&flat| self.arrays[array].element_name(flat)).collect();
         let known = (!known.is_empty()).then_some(known.as_slice());
-        let values =
-            self.builder.stochastic_vector(&names, law, known).map_err(|error| self.refused(error, relation, frame))?;
+        let values = self
+            .builder
+            .stochastic_vector(&names, distribution, known)
+            .map_err(|error| self.refused(error, relation, frame))?;
         for (&flat, e) in flats.iter().zip(values) {
             self.arrays[array].values[flat] = Some(e);
         }
@@ -220,7 +223,7 @@ impl<'a> Engine<'a> {
                 return Err(self.fail("bounds", frame, diagnostic));
             }
             RestrictionKind::Interval if self.dialect == Dialect::Jags => true,
-            // With everything fixed the two differ by a constant, and truncation has the density that integrates to one.
+            // If everything is fixed, the two differ by a constant; truncation has the density that integrates to 1.
             RestrictionKind::Interval => fixed && fixed_bounds,
         };
         Ok(Bounds { lower, upper, renormalised })
@@ -233,19 +236,19 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The builder's refusal, at the relation that it refused.
+    /// Reports an error of the builder at the relation.
     fn refused(&mut self, error: GraphError, relation: &Relation, frame: &Frame) -> Failed {
         let hint = match &error {
             GraphError::Impossible { density: "not a number", .. } => {
-                let causes = "a matrix must be symmetric and positive definite, and 0/0 has no value";
+                let causes = "a matrix must be symmetric and positive definite, and 0/0 is undefined";
                 Some(format!("check the parameters: {causes}"))
             }
             GraphError::Outside { .. } | GraphError::Impossible { .. } => {
                 Some(match self.arrays[relation.target.array].source {
                     Some(file) => {
-                        format!("check the datum in {file}, and whether this is the distribution that was meant")
+                        format!("check the datum in {file}, and whether this is the intended distribution")
                     }
-                    None => "check the datum, and whether this is the distribution that was meant".to_owned(),
+                    None => "check the datum, and whether this is the intended distribution".to_owned(),
                 })
             }
             GraphError::Parameter { .. } => {

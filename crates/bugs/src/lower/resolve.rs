@@ -1,4 +1,4 @@
-//! From the tree as it was written to one whose names are resolved, with every check that needs no data.
+//! Resolves the names of the syntax tree, with all checks that do not need data.
 
 use super::ir::{Block, Kind, Node, NodeKind, Reference, Relation, Restriction, Statement};
 use super::{names, suggest};
@@ -6,10 +6,10 @@ use crate::data::Data;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::ast::{self, Expression, ExpressionKind, Operator};
 use crate::syntax::{Dialect, Span};
-use hyperprior::model::graph::Function;
+use hyperprior_graph::Function;
 use std::collections::{HashMap, HashSet};
 
-/// A name of the program and what the program does with it.
+/// A name of the program and its uses.
 #[derive(Debug, Clone)]
 pub(super) struct Symbol {
     pub name: String,
@@ -29,7 +29,7 @@ pub(super) struct Resolver {
     pub symbols: Vec<Symbol>,
     pub numbers: HashMap<String, usize>,
     pub diagnostics: Vec<Diagnostic>,
-    /// Names that have been reported as undefined: once is enough.
+    /// Names already reported as undefined.
     undefined: HashSet<String>,
     dialect: Dialect,
     counters: Vec<String>,
@@ -71,7 +71,7 @@ impl Resolver {
         self.symbols.len() - 1
     }
 
-    /// Resolves a block. Everything that it defines is known before anything in it is looked at.
+    /// Resolves a block. All its definitions are collected before its expressions are resolved.
     pub fn block(&mut self, relations: &[ast::Relation]) -> Block {
         self.define(relations);
         let statements = self.statements(relations);
@@ -80,7 +80,7 @@ impl Resolver {
         block
     }
 
-    /// What a block has defined is data to the next.
+    /// Ends a block: its definitions are data for the next.
     pub fn close_block(&mut self) {
         for symbol in &mut self.symbols {
             symbol.given |= symbol.defined.take().is_some();
@@ -128,7 +128,7 @@ impl Resolver {
                 }
                 ast::Relation::Stochastic(r) => {
                     let target = self.target(&r.target);
-                    let kind = self.law(r);
+                    let kind = self.distribution(r);
                     self.relation(target, kind, r.span, &mut statements);
                 }
             }
@@ -161,7 +161,7 @@ impl Resolver {
     #[allow(clippy::type_complexity)]
     fn indices(&mut self, indices: &Option<Vec<Option<Expression>>>) -> Option<Option<Vec<Option<Node>>>> {
         let Some(indices) = indices else { return Some(None) };
-        // Every index is looked at, so that every mistake is found.
+        // Resolve every index, so that every error is found.
         let resolved: Vec<Option<Option<Node>>> =
             indices.iter().map(|index| index.as_ref().map_or(Some(None), |e| self.node(e).map(Some))).collect();
         resolved.into_iter().collect::<Option<Vec<_>>>().map(Some)
@@ -172,7 +172,7 @@ impl Resolver {
         resolved.into_iter().collect()
     }
 
-    fn law(&mut self, relation: &ast::Stochastic) -> Option<Kind> {
+    fn distribution(&mut self, relation: &ast::Stochastic) -> Option<Kind> {
         let parameters = self.nodes(&relation.parameters);
         let bound = |resolver: &mut Self, e: &Option<Expression>| match e {
             Some(e) => resolver.node(e).map(Some),
@@ -193,7 +193,7 @@ impl Resolver {
         if family == names::Family::Hypergeometric && self.dialect == Dialect::OpenBugs {
             self.diagnostics.push(
                 Diagnostic::error("dhyper is not supported in the OpenBUGS dialect", name.span)
-                    .label("its parameters are others than in JAGS")
+                    .label("its parameters differ from those in JAGS")
                     .hint("use the JAGS dialect, where it is dhyper(n1, n2, m1, psi)"),
             );
             return None;
@@ -201,7 +201,7 @@ impl Resolver {
         if wanted.len() != relation.parameters.len() {
             let count = |n: usize| if n == 1 { "1 parameter".to_string() } else { format!("{n} parameters") };
             let message = format!(
-                "{} takes {}, and {} given",
+                "{} takes {}, but {} given",
                 name.text,
                 count(wanted.len()),
                 match relation.parameters.len() {
@@ -216,7 +216,7 @@ impl Resolver {
         }
         if let Some(at) = family.precision()
             && let ExpressionKind::Variable(variable) = &relation.parameters[at].kind
-            && suggest::speaks_of_spread(&variable.name.text)
+            && suggest::suggests_spread(&variable.name.text)
         {
             let spread = &variable.name.text;
             self.diagnostics.push(
@@ -225,10 +225,10 @@ impl Resolver {
                     variable.span,
                 )
                 .label(format!("`{spread}` is used as a precision, 1/variance"))
-                .hint(format!("if `{spread}` is a standard deviation, write `pow({spread}, -2)` in its place")),
+                .hint(format!("if `{spread}` is a standard deviation, write `pow({spread}, -2)` instead")),
             );
         }
-        Some(Kind::Law { family, parameters: parameters?, restriction })
+        Some(Kind::Distribution { family, parameters: parameters?, restriction })
     }
 
     fn unknown_distribution(&mut self, name: &ast::Name) {
@@ -324,7 +324,7 @@ impl Resolver {
         let near = suggest::nearest(name, known.chain(self.counters.iter().map(String::as_str)));
         let hint = match near {
             Some(near) => format!("did you mean `{near}`?"),
-            None => format!("give `{name}` a value in the data, a value with `<-` or a distribution with `~`"),
+            None => format!("give `{name}` a value in the data or with `<-`, or a distribution with `~`"),
         };
         let message = format!("`{name}` is not defined");
         self.diagnostics
@@ -336,10 +336,10 @@ impl Resolver {
         let name = &function.text;
         let Some((builtin, least, most)) = names::function(name) else {
             let (message, hint) = if names::distribution(name).is_some() {
-                let hint = format!("a distribution follows `~`: write `x ~ {name}(…)`");
+                let hint = format!("distributions come after `~`: write `x ~ {name}(…)`");
                 (format!("the distribution `{name}` cannot be used as a function"), hint)
             } else if self.numbers.contains_key(name) {
-                (format!("`{name}` is a variable, not a function"), format!("indices go into brackets: `{name}[…]`"))
+                (format!("`{name}` is a variable, not a function"), format!("indices go in brackets: `{name}[…]`"))
             } else {
                 (format!("there is no function `{name}`"), suggest::function_hint(name))
             };
@@ -362,7 +362,7 @@ impl Resolver {
         let arguments = resolved?;
         let of_variable = matches!(builtin, names::Builtin::Length | names::Builtin::Dimension);
         if of_variable && !matches!(arguments[0].kind, NodeKind::Reference(_)) {
-            let message = format!("{name} is of a variable, not of an expression");
+            let message = format!("the argument of {name} must be a variable, not an expression");
             self.diagnostics.push(Diagnostic::error(message, arguments[0].span).label("not a variable"));
             return None;
         }

@@ -1,4 +1,4 @@
-//! The extents of expressions, found before anything in them is defined.
+//! The extents of expressions, found before their elements are defined.
 
 use super::engine::{Engine, Frame, LIMIT, Lowered};
 use super::ir::{Node, NodeKind, Reference};
@@ -6,7 +6,7 @@ use super::locate::shape;
 use super::names::Builtin;
 
 impl<'a> Engine<'a> {
-    /// The extents of an expression, as far as they are plain; empty for a single number.
+    /// The extents of an expression, if they can be found; empty for a scalar.
     pub fn shape_of(&mut self, node: &'a Node, frame: &Frame) -> Option<Vec<usize>> {
         match &node.kind {
             NodeKind::Number(_) | NodeKind::Counter(_) => Some(Vec::new()),
@@ -35,7 +35,7 @@ impl<'a> Engine<'a> {
                 Builtin::Elementwise(_) | Builtin::NormalProbability => self.common_shape(arguments.iter(), frame),
                 Builtin::Rank if arguments.len() == 2 => Some(Vec::new()),
                 Builtin::Inverse => self.shape_of(&arguments[0], frame),
-                // A vector, even of a matrix.
+                // A vector, even if the argument is a matrix.
                 Builtin::Sort | Builtin::Rank | Builtin::Order => self.shape_of(&arguments[0], frame).map(|shape| {
                     let count = shape.iter().product();
                     if count == 1 { Vec::new() } else { vec![count] }
@@ -103,7 +103,7 @@ impl<'a> Engine<'a> {
         Some(common)
     }
 
-    /// How many elements an index means.
+    /// How many elements an index selects.
     fn count_of(&mut self, index: &'a Node, frame: &Frame) -> Option<usize> {
         if let NodeKind::Range { from, to } = &index.kind {
             let (from, to) = (self.integer(from, frame)?, self.integer(to, frame)?);
@@ -112,7 +112,7 @@ impl<'a> Engine<'a> {
         self.shape_of(index, frame).map(|shape| shape.iter().product())
     }
 
-    /// The extents of the variable that `length` or `dim` is asked of.
+    /// The extents of the argument of `length` or `dim`.
     pub fn shape_of_argument(&mut self, node: &'a Node, frame: &Frame) -> Lowered<Vec<usize>> {
         let NodeKind::Reference(reference) = &node.kind else { return Ok(Vec::new()) };
         if reference.indices.is_none()

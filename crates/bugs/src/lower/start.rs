@@ -4,10 +4,10 @@ use super::engine::Engine;
 use super::ir::Kind;
 use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
-use hyperprior::model::graph::GraphError;
+use hyperprior_graph::GraphError;
 
 impl Engine<'_> {
-    /// Hands starting values to the builder; those that nothing waits for are warned of.
+    /// Passes the starting values to the builder, and warns of those that are not used.
     pub fn set_starts(&mut self, init: &Data) -> Vec<Diagnostic> {
         let mut diagnostics = Vec::new();
         let mut say = |severity, message: String| diagnostics.push(Diagnostic::new(severity, message, None));
@@ -36,7 +36,7 @@ impl Engine<'_> {
                 } else if array.datum(flat).is_none()
                     && !self.transformed.contains_key(&(number, flat))
                     && let Err(error) = self.builder.start(&array.element_name(flat), x)
-                    // An element that follows from others, such as half of a symmetric matrix, starts with them.
+                    // An element determined by others, such as half of a symmetric matrix, needs no starting value.
                     && !matches!(error, GraphError::UnknownStart { .. })
                 {
                     say(Severity::Error, error.to_string());
@@ -46,7 +46,7 @@ impl Engine<'_> {
             if calculated {
                 say(
                     Severity::Warning,
-                    format!("the starting values of `{name}` are left aside: it is calculated, not drawn"),
+                    format!("the starting values of `{name}` are ignored: it is calculated, not drawn"),
                 );
             }
         }

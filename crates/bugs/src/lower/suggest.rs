@@ -1,4 +1,4 @@
-//! What was probably meant by a name that the language does not have.
+//! Suggestions for unknown names.
 
 use super::names::distribution;
 
@@ -84,22 +84,22 @@ const FUNCTIONS: &[&str] = &[
     "pnorm",
 ];
 
-/// Distributions that JAGS or OpenBUGS have and this program does not, with a way around.
+/// Workarounds for distributions of JAGS or OpenBUGS that are not supported.
 pub(super) fn unsupported_distribution(name: &str) -> Option<&'static str> {
     Some(match name {
-        "dsum" | "dround" => "observe a sum through a distribution of its own, such as dpois or dnorm of the sum",
+        "dsum" | "dround" => "give the sum a distribution, such as dpois or dnorm",
         "dnormmix" => "draw the component with `z ~ dcat(p[])`, and write `y ~ dnorm(mu[z], tau[z])`",
         "dloglik" => "use zeros: `zero ~ dpois(C - loglik)`, with zero = 0 in the data and C larger than any loglik",
-        "dnchisqr" | "dnt" | "dgev" | "dgpar" => "state it through a distribution that is supported",
+        "dnchisqr" | "dnt" | "dgev" | "dgpar" => "express it with a supported distribution",
         "dscaled.gamma" | "dscaled.wishart" => "put the prior on the standard deviation: `sigma ~ dt(0, 1, 4) T(0,)`",
-        "car.normal" | "car.proper" | "car.l1" | "mv.car" => "write the precision matrix out and use dmnorm",
-        "dorder.logit" | "dordered.logit" | "dordered.probit" => "write the cumulative probabilities out and use dcat",
+        "car.normal" | "car.proper" | "car.l1" | "mv.car" => "write out the precision matrix and use dmnorm",
+        "dorder.logit" | "dordered.logit" | "dordered.probit" => "write out the cumulative probabilities and use dcat",
         "dmvt" => "write dmt(mean[], precision[,], degrees)",
         _ => return None,
     })
 }
 
-/// What to do about a distribution that there is none of.
+/// The hint for an unknown distribution.
 pub(super) fn distribution_hint(name: &str) -> String {
     let bare: String = name.to_ascii_lowercase().chars().filter(char::is_ascii_alphanumeric).collect();
     let stem = bare.strip_prefix(['d', 'r']).filter(|stem| stem.len() > 3).unwrap_or(&bare);
@@ -126,7 +126,7 @@ pub(super) fn distribution_hint(name: &str) -> String {
         "multivariatenormal" | "mvnorm" | "mvnormal" | "multinormal" => "dmnorm(mean[], precision[,])",
         "wishart" => "dwish(scale[,], degrees)",
         "inversegamma" | "invgamma" | "igamma" => {
-            return "draw its inverse: `tau ~ dgamma(a, b)`, and define `v <- 1 / tau`".into();
+            return "draw the inverse, `tau ~ dgamma(a, b)`, and define `v <- 1 / tau`".into();
         }
         _ => match name.strip_prefix('r').map(|rest| format!("d{rest}")) {
             Some(density) if distribution(&density).is_some() => return format!("did you mean `{density}`?"),
@@ -145,7 +145,7 @@ pub(super) fn distribution_hint(name: &str) -> String {
     format!("did you mean `{meant}`?")
 }
 
-/// What to do about a function that there is none of.
+/// The hint for an unknown function.
 pub(super) fn function_hint(name: &str) -> String {
     let meant = match name {
         "ln" => "log(x)",
@@ -157,8 +157,9 @@ pub(super) fn function_hint(name: &str) -> String {
         "dot" | "inner" | "dot_product" => "inprod(a[], b[])",
         "factorial" => "exp(logfact(x))",
         "gamma" => "exp(loggam(x))",
-        "floor" => "trunc(x)",
-        "ceiling" | "ceil" => "-trunc(-x)",
+        // trunc rounds towards zero.
+        "floor" => "trunc(x) - (x < trunc(x))",
+        "ceiling" | "ceil" => "trunc(x) + (x > trunc(x))",
         "log10" => "log(x) / log(10)",
         "log2" => "log(x) / log(2)",
         "log1p" => "log(1 + x)",
@@ -167,19 +168,19 @@ pub(super) fn function_hint(name: &str) -> String {
         "average" => "mean(x[])",
         "nrow" | "ncol" => "dim(x)",
         "std" | "stdev" => "sd(x[])",
-        "cut" => return "there is no `cut`: it is not part of a joint distribution".into(),
+        "cut" => return "`cut` is not supported: it has no joint distribution".into(),
         "seq" => return "write the integers as a range, `1:n`".into(),
         _ => {
             return match nearest(name, FUNCTIONS.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => "if it is a variable, its indices go into brackets: `x[i]`".into(),
+                None => "if it is a variable, put its indices in brackets: `x[i]`".into(),
             };
         }
     };
     format!("did you mean `{meant}`?")
 }
 
-/// The name among `known` that is nearest, if it is near enough to be a slip of the pen.
+/// The nearest name among `known`, if it is close enough to be a typing error.
 pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let allowed = (name.chars().count() / 3).clamp(1, 3);
     known
@@ -193,7 +194,7 @@ pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> O
         .map(|(_, other)| other)
 }
 
-/// How many letters must be put in, taken out, replaced or swapped with their neighbour.
+/// The number of insertions, deletions, substitutions and transpositions between two names.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
@@ -212,8 +213,8 @@ fn distance(a: &str, b: &str) -> usize {
     rows[a.len()][b.len()]
 }
 
-/// Whether a name speaks of a standard deviation or a variance.
-pub(super) fn speaks_of_spread(name: &str) -> bool {
+/// Whether a name suggests a standard deviation or a variance.
+pub(super) fn suggests_spread(name: &str) -> bool {
     name.to_ascii_lowercase().split(['.', '_']).any(|word| {
         let word = word.trim_end_matches(|c: char| c.is_ascii_digit());
         matches!(word, "sd" | "sigma" | "sig" | "std" | "stdev" | "stddev" | "variance" | "sigmasq" | "sds")

@@ -1,5 +1,5 @@
-//! Loops are unrolled: every relation at every value of its counters becomes an instance, and every element learns which
-//! instance defines it.
+//! Unrolls loops: every relation at every value of its counters becomes an instance, and every element is assigned the instance
+//! that defines it.
 
 use super::array::UNDEFINED;
 use super::engine::{Engine, Failed, Frame, Instance, LIMIT, Lowered, State};
@@ -11,7 +11,7 @@ use crate::syntax::Dialect;
 type Visit<'v, 'a> = dyn FnMut(&mut Engine<'a>, usize, &Frame) -> Lowered<()> + 'v;
 
 impl<'a> Engine<'a> {
-    /// Visits every relation at every value of its counters. After a failure the relation is left alone, the others go on.
+    /// Visits every relation at every value of its counters. After a failure, only that relation is skipped.
     pub fn walk(&mut self, visit: &mut Visit<'_, 'a>) -> Lowered<()> {
         let mut steps = 0;
         let mut failed = vec![false; self.block.relations.len()];
@@ -42,9 +42,9 @@ impl<'a> Engine<'a> {
                     let Ok((values, count)) = self.counter_values(range, frame) else { continue };
                     *steps = steps.saturating_add(count);
                     if *steps > LIMIT {
-                        let diagnostic = Diagnostic::error(format!("more than {LIMIT} steps of loops"), range.span)
-                            .label("this loop, within those around it")
-                            .hint("check the numbers that the loops run to");
+                        let diagnostic = Diagnostic::error(format!("more than {LIMIT} loop steps"), range.span)
+                            .label("this loop, inside the loops around it")
+                            .hint("check the ends of the loops");
                         return Err(self.fail("large", frame, diagnostic));
                     }
                     self.loops.push(counter);
@@ -67,7 +67,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    /// The values that a counter runs through, and how many there are.
+    /// The values that a counter runs over, and their number.
     fn counter_values(&mut self, range: &'a Node, frame: &Frame) -> Lowered<(Values, usize)> {
         self.must_be_known(range, "the range of a loop", frame)?;
         if let NodeKind::Range { from, to } = &range.kind {
@@ -83,7 +83,7 @@ impl<'a> Engine<'a> {
                 Some(x) if x.fract() == 0.0 && x.abs() < 1e15 => list.push(x as i64),
                 _ => {
                     let diagnostic =
-                        Diagnostic::error("a loop runs through whole numbers", range.span).label("not whole");
+                        Diagnostic::error("a loop must run over whole numbers", range.span).label("not a whole number");
                     return Err(self.fail("whole", frame, diagnostic));
                 }
             }
@@ -92,7 +92,7 @@ impl<'a> Engine<'a> {
         Ok((Values::Listed(list), count))
     }
 
-    /// Makes the instances, and enters them as the definitions of their elements.
+    /// Creates the instances, and enters them as the definitions of their elements.
     pub fn record(&mut self) -> Lowered<()> {
         for relation in &self.block.relations {
             self.arrays[relation.target.array].make_definable();
@@ -111,7 +111,7 @@ impl<'a> Engine<'a> {
             }
             let axes = engine.locate(target, frame)?;
             if axes.iter().any(Axis::is_random) {
-                // What is random was refused above; this is an element that is calculated.
+                // Random indices were rejected above; this is a calculated element.
                 let diagnostic =
                     Diagnostic::error("an index on the left must be computable from the data", target.span);
                 return Err(engine.fail("unknown", frame, diagnostic));
@@ -151,7 +151,7 @@ impl<'a> Engine<'a> {
         {
             let name = self.arrays[array].element_name(flat);
             let diagnostic = Diagnostic::error(
-                format!("`{name}` is calculated, but the data have a value for it"),
+                format!("`{name}` is calculated, but also has a value in the data"),
                 self.relation(number).target.span,
             )
             .label(format!("{x} in the data"))
@@ -166,13 +166,13 @@ impl<'a> Engine<'a> {
         let mixed = matches!(self.relation(first).kind, Kind::Value { .. })
             != matches!(self.relation(second).kind, Kind::Value { .. });
         let hint = if first == second {
-            "the loop comes to the same element again: use the counter in its index".to_string()
+            "the loop defines the same element again: use the counter in its index".to_string()
         } else if mixed {
-            "an element has a value or a distribution; to transform data before they are observed, put `<-` into a \
+            "an element has either a value or a distribution; to transform data before they are observed, put `<-` in a \
              `data { … }` block, or use the OpenBUGS dialect"
                 .to_string()
         } else {
-            "an element has one relation; give one of the two another name".to_string()
+            "an element can have only one relation; rename one of the two".to_string()
         };
         let span = self.relation(second).target.span;
         let mut diagnostic =

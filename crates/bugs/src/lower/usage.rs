@@ -1,11 +1,11 @@
-//! Names that nothing comes of: data that are never used, and draws that nothing depends on.
+//! Unused names: data that the model does not use, and draws that nothing depends on.
 
 use super::resolve::Symbol;
 use super::suggest::nearest;
 use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
 
-/// Warnings about data and variables without use.
+/// Warnings about unused data and variables.
 pub(super) fn unused(symbols: &[Symbol], data: &Data) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     let idle = |s: &&Symbol| data.arrays.contains_key(&s.name) && !s.read && s.defined.is_none();
@@ -17,7 +17,7 @@ pub(super) fn unused(symbols: &[Symbol], data: &Data) -> Vec<Diagnostic> {
             Some(near) => {
                 let diagnostic = Diagnostic::warning(format!("`{name}` has no data, and nothing depends on it"), span)
                     .label("drawn, but never used")
-                    .hint(format!("the data have `{near}`, which the model does not use; was it meant?"));
+                    .hint(format!("the data have `{near}`, which the model does not use; did you mean that?"));
                 unused.retain(|other| *other != near);
                 diagnostic
             }
@@ -29,7 +29,7 @@ pub(super) fn unused(symbols: &[Symbol], data: &Data) -> Vec<Diagnostic> {
     }
     diagnostics.extend(unused.into_iter().map(|name| {
         let message = format!("the data have `{name}`, which the model does not use");
-        Diagnostic::new(Severity::Warning, message, None).hint("take it out, or check how the model spells it")
+        Diagnostic::new(Severity::Warning, message, None).hint("remove it, or check its spelling in the model")
     }));
     diagnostics
 }

@@ -1,6 +1,6 @@
-//! The value of an expression while it is lowered: a number, or an array of numbers.
+//! The value of an expression during lowering: a scalar or an array.
 
-use hyperprior::model::graph::Expr;
+use hyperprior_graph::Expr;
 
 #[derive(Debug, Clone)]
 pub(super) enum Value {
@@ -10,7 +10,7 @@ pub(super) enum Value {
 }
 
 impl Value {
-    /// An array; one element is a number whatever the extents.
+    /// An array; a single element is a scalar, whatever the extents.
     pub fn new(shape: Vec<usize>, mut elements: Vec<Expr>) -> Self {
         match (elements.len(), elements.pop()) {
             (1, Some(only)) => Self::Scalar(only),
@@ -47,7 +47,7 @@ impl Value {
         }
     }
 
-    /// The elements as functions of vectors see an array: by column, the first index fastest, as in JAGS and R.
+    /// The elements in column-major order, as functions of vectors use them in JAGS and R.
     pub fn into_vector(self) -> Vec<Expr> {
         match self {
             Self::Array(shape, elements) if shape.len() > 1 => by_column(&shape).map(|flat| elements[flat]).collect(),
@@ -55,7 +55,7 @@ impl Value {
         }
     }
 
-    /// What it is, in words.
+    /// Its shape as text.
     pub fn describe(&self) -> String {
         describe(self.shape())
     }
@@ -75,12 +75,12 @@ fn by_column(shape: &[usize]) -> impl Iterator<Item = usize> {
     })
 }
 
-/// The extents without those of a single element: what must agree where an array is defined as another.
+/// The extents without those of length 1, which must agree if one array is defined as another.
 pub(super) fn dropped(shape: &[usize]) -> impl Iterator<Item = usize> {
     shape.iter().copied().filter(|&n| n != 1)
 }
 
-/// A shape in words.
+/// A shape as text.
 pub(super) fn describe(shape: &[usize]) -> String {
     match shape {
         [] => "a number".to_string(),
@@ -90,7 +90,7 @@ pub(super) fn describe(shape: &[usize]) -> String {
     }
 }
 
-/// Extents in words: `2 by 3`.
+/// Extents as text: `2 by 3`.
 pub(super) fn by(extents: &[usize]) -> String {
     extents.iter().map(usize::to_string).collect::<Vec<_>>().join(" by ")
 }

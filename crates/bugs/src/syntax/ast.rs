@@ -1,6 +1,6 @@
-//! The tree of a program, as it was written: nothing is checked here but the grammar.
+//! The syntax tree of a program. Only the grammar has been checked.
 
-use super::Span;
+use crate::span::Span;
 
 /// A program: `var … data { … } model { … }`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -13,7 +13,7 @@ pub struct Program {
     pub model: Vec<Relation>,
 }
 
-/// A name and where it stands.
+/// A name and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Name {
     /// The name.
@@ -49,9 +49,9 @@ pub enum Relation {
 pub struct For {
     /// The counter's name.
     pub counter: Name,
-    /// The integers that it runs through.
+    /// The integers that it runs over.
     pub range: Expression,
-    /// What is repeated.
+    /// The repeated relations.
     pub body: Vec<Relation>,
     /// From `for` to the closing parenthesis of its head.
     pub span: Span,
@@ -62,9 +62,9 @@ pub struct For {
 pub struct Deterministic {
     /// The link function on the left, if there is one.
     pub link: Option<Link>,
-    /// What is defined.
+    /// The variable that is defined.
     pub target: Variable,
-    /// Its value (of the link function of it).
+    /// Its value, or that of its link function.
     pub value: Expression,
     /// The whole relation.
     pub span: Span,
@@ -99,7 +99,7 @@ impl Link {
 /// A definition by distribution.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stochastic {
-    /// What is drawn.
+    /// The variable that is drawn.
     pub target: Variable,
     /// The distribution's name.
     pub distribution: Name,
@@ -111,27 +111,27 @@ pub struct Stochastic {
     pub span: Span,
 }
 
-/// What is behind a distribution: an interval that its values are held to.
+/// An interval after a distribution that restricts its values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Restriction {
-    /// Which of the three.
+    /// The kind.
     pub kind: RestrictionKind,
-    /// The lower end; none for −∞.
+    /// The lower bound; none for −∞.
     pub lower: Option<Expression>,
-    /// The upper end; none for ∞.
+    /// The upper bound; none for ∞.
     pub upper: Option<Expression>,
-    /// The whole of it.
+    /// The whole restriction.
     pub span: Span,
 }
 
-/// The three ways of holding a value to an interval.
+/// The three ways of restricting a value to an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestrictionKind {
-    /// `T(,)`: the distribution is cut off and normalised anew.
+    /// `T(,)`: the distribution is truncated and renormalised.
     Truncation,
-    /// `I(,)`: the classic notation, which leaves open which of the other two is meant.
+    /// `I(,)`: the classic notation, which may mean either of the other two.
     Interval,
-    /// `C(,)`: the value was censored; nothing is normalised anew.
+    /// `C(,)`: the value is censored; the distribution is not renormalised.
     Censoring,
 }
 
@@ -140,29 +140,29 @@ pub enum RestrictionKind {
 pub struct Variable {
     /// The array's name.
     pub name: Name,
-    /// The indices; none where there are no brackets. An index that was left empty is the whole extent.
+    /// The indices; none without brackets. An empty index selects the whole extent.
     pub indices: Option<Vec<Option<Expression>>>,
     /// The whole reference.
     pub span: Span,
 }
 
-/// An expression and where it stands.
+/// An expression and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Expression {
-    /// What it is.
+    /// The expression.
     pub kind: ExpressionKind,
-    /// Its place, with the parentheses around it.
+    /// Its place, including the parentheses around it.
     pub span: Span,
 }
 
-/// What an expression is.
+/// The kinds of expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ExpressionKind {
     /// A number.
     Number(f64),
-    /// A variable, a part of an array or a loop's counter.
+    /// A variable, a part of an array or a loop counter.
     Variable(Variable),
-    /// A function of arguments.
+    /// A function call.
     Call {
         /// The function's name.
         function: Name,
@@ -173,8 +173,8 @@ pub enum ExpressionKind {
     Negate(Box<Expression>),
     /// `!x`
     Not(Box<Expression>),
-    /// Operands joined from left to right by operators of one precedence: `a + b - c`. They are kept in one level, so that
-    /// a sum of a thousand terms is not a tree a thousand deep.
+    /// Operands joined from left to right by operators of one precedence: `a + b - c`. They are stored in one level, so that a
+    /// sum of a thousand terms is not a tree a thousand deep.
     Chain {
         /// The leftmost operand.
         first: Box<Expression>,
@@ -185,9 +185,9 @@ pub enum ExpressionKind {
     Binary {
         /// The operator.
         operator: Operator,
-        /// What is on its left.
+        /// The left operand.
         left: Box<Expression>,
-        /// What is on its right.
+        /// The right operand.
         right: Box<Expression>,
     },
     /// `from:to`

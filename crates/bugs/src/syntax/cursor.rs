@@ -1,15 +1,16 @@
-//! The parser's place among the tokens, and its words for what it did not expect there.
+//! The parser's position among the tokens, and its messages about unexpected ones.
 
 use super::ast::Name;
+use super::dialect::Dialect;
 use super::lexer::{Token, TokenKind};
-use super::{Dialect, Span};
 use crate::diagnostic::{Diagnostic, Related};
+use crate::span::Span;
 
-/// The relation at hand cannot be read; why has been reported.
+/// The current relation cannot be parsed; the reason has been reported.
 pub(super) struct Stop;
 pub(super) type Read<T> = Result<T, Stop>;
 
-/// How deep loops and expressions may be nested: far beyond what people write, well within the stack.
+/// The maximum nesting depth: far beyond what people write, well within the stack.
 const DEPTH: usize = 200;
 
 pub(super) struct Parser<'a> {
@@ -44,7 +45,7 @@ impl Parser<'_> {
         &self.source[span.start..span.end]
     }
 
-    /// The end of what has been read.
+    /// The last token that was read.
     pub fn behind(&self) -> Span {
         self.tokens[self.at.saturating_sub(1)].span
     }
@@ -58,7 +59,7 @@ impl Parser<'_> {
         Stop
     }
 
-    /// Reports that something else was expected than what comes next.
+    /// Reports that the next token is not what was expected.
     pub fn unexpected(&mut self, wanted: &str) -> Stop {
         let token = self.peek();
         let found = match token.kind {
@@ -70,17 +71,17 @@ impl Parser<'_> {
             }
             _ => format!("`{}`", self.text(token.span)),
         };
-        // What is missing at the end of a line is missing there, not at the head of the next.
+        // Something missing at the end of a line is reported there, not at the start of the next.
         let span = if token.starts_line && self.at > 0 { self.behind() } else { token.span };
         let label = if span == token.span { "here".to_string() } else { "after this".to_string() };
         let diagnostic = Diagnostic::error(format!("expected {wanted}, found {found}"), span).label(label);
         let diagnostic = match token.kind {
             TokenKind::Arrow if self.ahead(1).span.start == token.span.end => {
-                diagnostic.hint("`<-` is one sign; to compare with a negative number, write `< -1`")
+                diagnostic.hint("`<-` is the assignment operator; to compare with a negative number, write `< -1`")
             }
             TokenKind::Assign => diagnostic.hint("to compare, write `==`"),
             TokenKind::Var | TokenKind::Data | TokenKind::Model | TokenKind::For | TokenKind::In => {
-                diagnostic.hint("the language keeps this word for itself; use another name")
+                diagnostic.hint("this is a keyword; use another name")
             }
             _ => diagnostic,
         };
@@ -91,7 +92,7 @@ impl Parser<'_> {
         self.accept(kind).ok_or_else(|| self.unexpected(wanted))
     }
 
-    /// Expects what closes something that was opened.
+    /// Expects a closing token.
     pub fn close(&mut self, kind: TokenKind, sign: &str, open: Span) -> Read<Token> {
         if let Some(token) = self.accept(kind) {
             return Ok(token);
@@ -110,7 +111,7 @@ impl Parser<'_> {
             return Err(self.report(
                 Diagnostic::error(format!("nested more than {DEPTH} levels deep"), span)
                     .label("here")
-                    .hint("give a name to a part of it, in a relation of its own"),
+                    .hint("define a part of it in a separate relation"),
             ));
         }
         self.depth += 1;

@@ -1,13 +1,14 @@
 //! Expressions, by precedence climbing.
 //!
-//! From loose to tight: `||`, `&&`, `!`, comparisons (which do not chain), `+ -`, `* /`, `%*%`, `:`, unary `-`, `^` (from
+//! From loosest to tightest: `||`, `&&`, `!`, comparisons (which do not chain), `+ -`, `* /`, `%*%`, `:`, unary `-`, `^` (from
 //! the right). In the OpenBUGS dialect `:` is looser than `+ -`.
 
 use super::ast::{Expression, ExpressionKind, Operator, Variable};
 use super::cursor::{Parser, Read};
+use super::dialect::Dialect;
 use super::lexer::TokenKind;
-use super::{Dialect, Span};
 use crate::diagnostic::Diagnostic;
+use crate::span::Span;
 
 const NOT: u8 = 3;
 const COMPARISON: u8 = 4;
@@ -57,11 +58,11 @@ impl Parser<'_> {
         Ok(Some((found.0, Some(found.1))))
     }
 
-    /// An expression whose operators are all at least as tight as `least`.
+    /// An expression whose operators all bind at least as tightly as `least`.
     fn climb(&mut self, least: u8) -> Read<Expression> {
         self.deeper(|parser| {
             let mut left = parser.prefix()?;
-            // A range that was written without parentheses, and the chain that may still grow, both at the left.
+            // Whether the left side is a range without parentheses, and the precedence of its chain, if that can be extended.
             let mut bare_range = false;
             let mut chain = None;
             while let Some((precedence, operator)) = parser.operator()? {
@@ -81,7 +82,7 @@ impl Parser<'_> {
                     (bare_range, chain) = (precedence == RANGE, None);
                     continue;
                 };
-                // A power groups from the right, everything else from the left.
+                // Powers are right-associative, everything else is left-associative.
                 let right = parser.climb(if precedence == POWER { POWER } else { precedence + 1 })?;
                 let span = left.span.to(right.span);
                 left = match left.kind {
@@ -120,14 +121,13 @@ impl Parser<'_> {
         let ExpressionKind::Range { from, to } = &range.kind else { return };
         let (from, to, sign_text) = (self.text(from.span), self.text(to.span), self.text(sign));
         let message = format!("`{from}:{to} {sign_text} …` means `({from}:{to}) {sign_text} …`");
-        let hint =
-            format!("write `{from}:({to} {sign_text} …)`, or put parentheses around the range to say that it is meant");
+        let hint = format!("write `{from}:({to} {sign_text} …)`, or put parentheses around the range if you mean it");
         self.diagnostics.push(
             Diagnostic::warning(message, range.span.to(sign)).label("`:` binds tighter than `+ - * /`").hint(hint),
         );
     }
 
-    /// An operand with the signs in front of it.
+    /// An operand with its prefix operators.
     fn prefix(&mut self) -> Read<Expression> {
         let token = self.peek();
         match token.kind {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What is between the parentheses of a call, and the closing one.
+    /// The arguments of a call, and the closing parenthesis.
     pub fn arguments(&mut self, open: Span) -> Read<Vec<Expression>> {
         let mut arguments = Vec::new();
         if self.accept(TokenKind::CloseParen).is_some() {

@@ -1,13 +1,13 @@
 //! From characters to tokens.
 
-use super::Span;
 use crate::diagnostic::Diagnostic;
+use crate::span::Span;
 
-/// What a token is.
+/// The kinds of tokens.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum TokenKind {
     Number(f64),
-    /// A name; its text is the source's at the token's span.
+    /// A name; its text is in the source at the token's span.
     Name,
     Var,
     Data,
@@ -55,7 +55,7 @@ pub(super) struct Token {
     pub starts_line: bool,
 }
 
-/// The tokens of a source, of which the last is `End`. What is no token is reported and left out.
+/// The tokens of a source, ending with `End`. Invalid characters are reported and skipped.
 pub(super) fn lex(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut lexer = Lexer { source, at: 0, tokens: Vec::new(), diagnostics: Vec::new(), starts_line: true };
     while lexer.blanks() {
@@ -79,7 +79,7 @@ impl Lexer<'_> {
         &self.source[self.at..]
     }
 
-    /// Skips blanks and comments; false at the end of the source.
+    /// Skips white space and comments; false at the end of the source.
     fn blanks(&mut self) -> bool {
         loop {
             let rest = self.rest();
@@ -97,7 +97,7 @@ impl Lexer<'_> {
                     None => {
                         let span = Span::new(self.at, self.at + 2);
                         self.diagnostics.push(
-                            Diagnostic::error("a comment that is never closed", span)
+                            Diagnostic::error("this comment is never closed", span)
                                 .label("the comment begins here")
                                 .hint("close it with `*/`"),
                         );
@@ -136,12 +136,12 @@ impl Lexer<'_> {
         }
         if c.is_ascii_digit() || (c == '.' && second.is_some_and(|s| s.is_ascii_digit())) {
             let length = number_length(rest.as_bytes());
-            // Digits, a point and an exponent always parse; an exponent that is too large parses as infinity.
+            // Digits, a point and an exponent always parse; if the exponent is too large, the result is infinite.
             let value = rest[..length].parse().unwrap_or(f64::NAN);
             if !f64::is_finite(value) {
                 let span = Span::new(self.at, self.at + length);
                 self.diagnostics.push(
-                    Diagnostic::error("a number that is too large", span).label("beyond the range of double precision"),
+                    Diagnostic::error("this number is too large", span).label("beyond the range of double precision"),
                 );
             }
             return self.push(TokenKind::Number(value), length);
@@ -185,16 +185,16 @@ impl Lexer<'_> {
         self.push(kind, length);
     }
 
-    /// Reports a character that begins no token, once for a run of the same.
+    /// Reports an invalid character, once for a run of the same.
     fn stray(&mut self, c: char) {
         let length: usize = self.rest().chars().take_while(|&other| other == c).map(char::len_utf8).sum();
         let span = Span::new(self.at, self.at + length);
         self.at += length;
         let hint = match c {
-            '\u{2212}' | '\u{2013}' | '\u{2014}' => "this is a dash of a text editor; type a plain `-`",
+            '\u{2212}' | '\u{2013}' | '\u{2014}' => "this is a typographic dash; type a plain `-`",
             '\u{2190}' => "type `<-`",
-            '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '"' | '\'' => "the language has no text in quotes",
-            '\u{a0}' | '\u{2003}' | '\u{2009}' | '\u{3000}' => "this is a wide or unbreakable blank; type a plain one",
+            '\u{2018}' | '\u{2019}' | '\u{201c}' | '\u{201d}' | '"' | '\'' => "the language has no strings",
+            '\u{a0}' | '\u{2003}' | '\u{2009}' | '\u{3000}' => "this is a special space character; type a plain space",
             '&' => "`and` is written `&&`",
             '|' => "`or` is written `||`",
             '_' | '.' => "a name begins with a letter",
@@ -203,9 +203,9 @@ impl Lexer<'_> {
             _ => "remove it",
         };
         let message = if c.is_control() || c.is_whitespace() {
-            format!("a character that the language does not have: U+{:04X}", u32::from(c))
+            format!("invalid character: U+{:04X}", u32::from(c))
         } else {
-            format!("a character that the language does not have: `{c}`")
+            format!("invalid character: `{c}`")
         };
         self.diagnostics.push(Diagnostic::error(message, span).label("not part of the language").hint(hint));
     }

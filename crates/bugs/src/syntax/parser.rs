@@ -1,21 +1,21 @@
-//! From tokens to a program's blocks, going on after an error at the next relation.
+//! From tokens to the blocks of a program; after an error, parsing continues at the next relation.
 
-use super::Dialect;
 use super::ast::{Declaration, Program, Relation};
 use super::cursor::{Parser, Read, Stop};
+use super::dialect::Dialect;
 use super::lexer::{TokenKind, lex};
 use crate::diagnostic::Diagnostic;
 
-/// A program as far as it could be read, and what is wrong with it.
+/// A program as far as it could be parsed, and its errors and warnings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Parsed {
-    /// The relations that could be read.
+    /// The relations that could be parsed.
     pub program: Program,
     /// Errors and warnings in the order of the source.
     pub diagnostics: Vec<Diagnostic>,
 }
 
-/// Reads a program. It never fails: what cannot be read is reported and left out.
+/// Parses a program. It never fails: a relation that cannot be parsed is reported and left out.
 pub fn parse(source: &str, dialect: Dialect) -> Parsed {
     let (tokens, diagnostics) = lex(source);
     let mut parser = Parser { source, tokens, at: 0, diagnostics, dialect, depth: 0 };
@@ -49,7 +49,7 @@ impl Parser<'_> {
             let span = keyword.span.to(self.ahead(1).span);
             self.report(
                 Diagnostic::error("this program is in the syntax of BUGS 0.5", span)
-                    .label("`model name;` opened a program then")
+                    .label("old programs began with `model name;`")
                     .hint("write `model {` and `}` around the relations; constants and data come from the data file"),
             );
             return program;
@@ -59,8 +59,8 @@ impl Parser<'_> {
             if program.model.is_empty() && self.diagnostics.is_empty() {
                 self.report(
                     Diagnostic::error("the model block is empty", keyword.span)
-                        .label("no relation in it")
-                        .hint("state at least one relation, such as `theta ~ dbeta(1, 1)`"),
+                        .label("it has no relations")
+                        .hint("add at least one relation, such as `theta ~ dbeta(1, 1)`"),
                 );
             }
             let rest = self.peek();
@@ -69,7 +69,7 @@ impl Parser<'_> {
                 let hint = match rest.kind {
                     TokenKind::CloseBrace => "there is one `}` too many",
                     TokenKind::Data | TokenKind::Var => "the order is `var`, `data`, `model`",
-                    _ => "data and starting values go into files of their own",
+                    _ => "put data and starting values in separate files",
                 };
                 self.report(diagnostic.hint(hint));
             }
@@ -126,7 +126,7 @@ impl Parser<'_> {
         Ok(Declaration { name, extents, span: token.span.to(self.behind()) })
     }
 
-    /// `{ relation … }`, going on at the next relation after an error.
+    /// `{ relation … }`; after an error, parsing continues at the next relation.
     pub fn block(&mut self) -> Read<Vec<Relation>> {
         let open = self.expect(TokenKind::OpenBrace, "`{`")?;
         let mut relations = Vec::new();
@@ -138,7 +138,7 @@ impl Parser<'_> {
                 }
                 TokenKind::End => {
                     self.report(
-                        Diagnostic::error("a block that is never closed", open.span)
+                        Diagnostic::error("this block is never closed", open.span)
                             .label("this `{` has no `}`")
                             .hint("add a `}` where the block ends"),
                     );
@@ -173,7 +173,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether a relation begins at the token: `for (`, `name ~`, `name[…] <-`, `link(…) <-`, at the head of a line.
+    /// Whether a relation begins at this token: `for (`, `name ~`, `name[…] <-`, `link(…) <-`, at the start of a line.
     fn begins_relation(&self) -> bool {
         let first = self.peek();
         if !first.starts_line {
@@ -201,7 +201,7 @@ impl Parser<'_> {
             }
             count += 1;
         }
-        // Brackets within brackets: the last of those that close.
+        // With nested brackets, take the last closing one.
         while self.ahead(count + 1).kind == close {
             count += 1;
         }

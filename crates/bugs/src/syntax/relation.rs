@@ -1,8 +1,8 @@
 //! Relations: loops, definitions and distributions.
 
-use super::Dialect;
 use super::ast::{Deterministic, Expression, For, Link, Relation, Restriction, RestrictionKind, Stochastic, Variable};
 use super::cursor::{Parser, Read};
+use super::dialect::Dialect;
 use super::lexer::TokenKind;
 use crate::diagnostic::Diagnostic;
 
@@ -63,11 +63,11 @@ impl Parser<'_> {
                 "if" | "while" | "repeat" => {
                     "the language has no branches; use `ifelse(condition, yes, no)` or `step(x)`"
                 }
-                "ilogit" | "exp" | "phi" | "icloglog" => "name the link, not its inverse: logit, log, probit, cloglog",
-                _ => "on the left there may be a variable, or log, logit, probit or cloglog of one",
+                "ilogit" | "exp" | "phi" | "icloglog" => "use the link, not its inverse: logit, log, probit, cloglog",
+                _ => "the left side must be a variable, or log, logit, probit or cloglog of one",
             };
             return Err(self.report(
-                Diagnostic::error(format!("`{}` cannot stand on the left", name.text), name.span)
+                Diagnostic::error(format!("`{}` cannot be on the left side", name.text), name.span)
                     .label("not a link function")
                     .hint(hint),
             ));
@@ -77,13 +77,13 @@ impl Parser<'_> {
         self.close(TokenKind::CloseParen, "`)`", open.span)?;
         if self.peek().kind == TokenKind::Tilde {
             let hint = match link {
-                Link::Log => "for a normal logarithm, write `x ~ dlnorm(mean, precision)`",
-                _ => "give the distribution to a variable of its own, and define this one from it with `<-`",
+                Link::Log => "if the logarithm is normal, write `x ~ dlnorm(mean, precision)`",
+                _ => "give the distribution to another variable, and define this one from it with `<-`",
             };
             let span = token.span.to(self.behind());
             return Err(self.report(
                 Diagnostic::error("a function of a variable cannot have a distribution", span)
-                    .label("only a variable may stand before `~`")
+                    .label("only a variable may come before `~`")
                     .hint(hint),
             ));
         }
@@ -121,8 +121,8 @@ impl Parser<'_> {
             "C" => {
                 return Err(self.report(
                     Diagnostic::error("`C(,)` is not in the JAGS dialect", token.span)
-                        .label("censoring as OpenBUGS writes it")
-                        .hint("use the OpenBUGS dialect, or say `is.censored ~ dinterval(t, cut)`"),
+                        .label("OpenBUGS notation for censoring")
+                        .hint("use the OpenBUGS dialect, or write `is.censored ~ dinterval(t, cut)`"),
                 ));
             }
             _ => return Ok(None),

@@ -1,4 +1,4 @@
-//! Data in each of their formats.
+//! Data in each format.
 
 use hyperprior_bugs::data::{Format, read};
 
@@ -38,18 +38,18 @@ mod csv {
     }
 }
 
-/// Each is short, within what one range may have, and more than a machine has.
+/// Each is short, and each range is within the limit, but together they exceed the memory of a machine.
 #[test]
-fn values_without_end_are_refused() {
+fn too_many_values_are_an_error() {
     for piece in ["rep(1, 60000000), ", "1:60000000, ", "integer(60000000), "] {
         let one = format!("x <- c({}1)", piece.repeat(1000));
         let many: String = (0..1000).map(|i| format!("x{i} <- c({piece}1)\n")).collect();
         for text in [one, many] {
-            let refused = read(&text, Format::RDump).unwrap_err().to_string();
-            assert!(refused.contains("more than 1e8 values"), "{refused}");
+            let error = read(&text, Format::RDump).unwrap_err().to_string();
+            assert!(error.contains("more than 1e8 values"), "{error}");
         }
     }
-    // Nothing, more often than can be counted in a life.
-    let refused = read("x <- rep(c(), 1e300)", Format::RDump).unwrap_err().to_string();
-    assert!(refused.contains("not one small number"), "{refused}");
+    // No values, repeated very often.
+    let error = read("x <- rep(c(), 1e300)", Format::RDump).unwrap_err().to_string();
+    assert!(error.contains("a single small number"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! Starting values of a model that has latents of every kind.
+//! Starting values of a model with latents of every kind.
 
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::{Array, Data, Options, compile};
@@ -22,12 +22,12 @@ fn changed() {
         let Ok(init) = read(&text, format) else { return };
         match compile(MODEL, "model", &data, &Options { init: Some(init), ..Options::default() }) {
             Ok(compiled) => {
-                let model = compiled.graph.model().expect("a model whatever it starts from");
+                let model = compiled.graph.model().expect("a model for any starting values");
                 if let Err(error) = model.start() {
                     assert!(error.to_string().contains("cannot start"), "{error}");
                 }
             }
-            Err(errors) => assert!(!errors.is_empty(), "an error without a word"),
+            Err(errors) => assert!(!errors.is_empty(), "errors without a message"),
         }
     });
 }

@@ -1,4 +1,4 @@
-//! Whatever the text, there is a model, there are data, or there are errors: never a panic, an abort, a hang or all memory.
+//! Any text gives a model, data or errors, but never a panic, an abort, a hang or exhausted memory.
 
 mod data;
 mod init;
@@ -12,7 +12,7 @@ use std::path::Path;
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
-/// Pieces of the languages of models and data.
+/// Fragments of models and data.
 const WORDS: [&str; 92] = [
     "(",
     ")",
@@ -108,7 +108,7 @@ const WORDS: [&str; 92] = [
     "logit(",
 ];
 
-/// A target of these tests. Its corpus: its own inputs, what was once found with it, and files of the examples.
+/// A fuzz target. Its corpus: its own inputs, earlier findings, and example files.
 fn target(name: &str, examples: &str, cases: u64, run: &(dyn Fn(&[u8]) + Sync)) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let own = name.trim_end_matches("::changed").rsplit("::").next().unwrap_or(name);

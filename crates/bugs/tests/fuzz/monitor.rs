@@ -1,4 +1,4 @@
-//! What a person asks to see.
+//! Monitors.
 
 use hyperprior::posterior::Monitor;
 

@@ -1,34 +1,34 @@
-//! The latents of a model, those of one array that are alike in one row.
+//! The latents of a model, with similar elements of an array in one row.
 
-use crate::names;
-use hyperprior::model::graph::{Outline, Role};
+use hyperprior::posterior::ranges;
+use hyperprior_graph::{Outline, Role};
 use hyperprior::posterior::ElementName;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
-/// Latents that are alike.
+/// Similar latents.
 #[derive(Debug, Serialize)]
 pub struct Row {
-    /// The array, or its elements that are meant.
+    /// The array, or the elements of it in this row.
     pub name: String,
-    /// Their law.
-    pub law: &'static str,
-    /// The values that they can take.
+    /// Their distribution.
+    pub distribution: &'static str,
+    /// Their possible values.
     pub support: String,
     /// How many there are.
     pub count: usize,
-    /// What is done with them.
+    /// Whether they are fitted, marginalised or drawn from the prior.
     pub role: String,
-    /// The fewest and the most terms of the log joint that one of them is in, for discrete ones that are fitted.
+    /// The smallest and largest number of terms of the log joint with one of them, for fitted discrete latents.
     pub blanket: Option<(usize, usize)>,
 }
 
-/// Collects a model's latents in rows.
+/// Groups a model's latents into rows.
 pub fn rows(outline: &[Outline]) -> Vec<Row> {
     let mut groups: Vec<(&Outline, Vec<&Outline>)> = Vec::new();
     let mut known = std::collections::HashMap::new();
     for one in outline {
-        let key: (&str, &str, Role) = (ElementName::parse(&one.name).array, one.law, one.role);
+        let key: (&str, &str, Role) = (ElementName::parse(&one.name).array, one.distribution, one.role);
         let group = *known.entry(key).or_insert_with(|| {
             groups.push((one, Vec::new()));
             groups.len() - 1
@@ -38,8 +38,8 @@ pub fn rows(outline: &[Outline]) -> Vec<Row> {
     let row = |(first, all): (&Outline, Vec<&Outline>)| {
         let blankets = || all.iter().filter_map(|o| o.blanket);
         Row {
-            name: names::line(all.iter().map(|o| o.name.as_str())),
-            law: first.law,
+            name: ranges::line(all.iter().map(|o| o.name.as_str())),
+            distribution: first.distribution,
             support: match all.iter().map(|o| &o.support).collect::<BTreeSet<_>>().len() {
                 1 => first.support.clone(),
                 len => format!("{}; {} other ranges", first.support, len - 1),

@@ -1,11 +1,11 @@
-//! A model held against itself: its derivatives, its local terms, and what was summed out of it against plain enumeration.
+//! Checks of a model: its derivatives and local terms against its log joint, and its marginalisation against enumeration.
 
-mod elimination;
 mod latents;
+mod marginalisation;
 mod points;
 
-pub use elimination::{Elimination, elimination};
 pub use latents::{Row, rows};
+pub use marginalisation::{Marginalisation, marginalisation};
 pub use points::{Point, points, start};
 
 use crate::error::CliError;
@@ -13,13 +13,13 @@ use hyperprior::model::CheckReport;
 use hyperprior::{Error, Model};
 use serde::Serialize;
 
-/// What became of the checks of one form of a model.
+/// The results of the checks of a model.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 pub enum Capabilities {
     /// They agree with the log joint.
     Agree {
-        /// Points with a finite density, of those tried.
+        /// Points with a finite density.
         finite: usize,
         /// Points tried.
         tried: usize,
@@ -30,19 +30,19 @@ pub enum Capabilities {
         /// The conditionals of the discrete latents.
         conditionals: bool,
     },
-    /// There was nothing to check, or nowhere to do it.
+    /// Not checked.
     Skipped {
         /// Why.
         skipped: &'static str,
     },
 }
 
-/// Holds a model's gradient, local terms and conditionals against its log joint.
+/// Compares a model's gradient, local terms and conditionals with its log joint.
 pub fn capabilities(model: &dyn Model, seed: u64) -> Result<Capabilities, CliError> {
     let latents = model.latents();
     let has = |is_discrete: bool| (0..latents.len()).any(|i| latents.support(i).is_discrete() == is_discrete);
     match hyperprior::check(model, seed) {
-        Ok(CheckReport { finite, tried, locals, conditionals, gradient }) => Ok(Capabilities::Agree {
+        Ok(CheckReport { finite, tried, locals, conditionals, gradient, .. }) => Ok(Capabilities::Agree {
             finite,
             tried,
             gradient: gradient && has(false),

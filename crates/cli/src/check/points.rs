@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use hyperprior::Batch;
-use hyperprior::model::graph::{GraphModel, Quantity};
+use hyperprior_graph::{GraphModel, Quantity};
 use hyperprior::model::{Model, random_points};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -34,12 +34,12 @@ impl Serialize for Values {
     }
 }
 
-/// Random points. What is summed out, or connected to no observation, is drawn given the rest.
+/// Random points. Latents that are marginalised or depend on no observation are drawn given the others.
 pub fn points(model: &GraphModel, len: usize, seed: u64) -> Result<Vec<Point>, CliError> {
     at(model, &random_points(model.latents(), len, seed), seed)
 }
 
-/// The point at which a fit would start without a search: the starting values, and 0 on the line for the others.
+/// The point at which a fit without a mode search would start: the starting values, and 0 on the unconstrained scale for the others.
 pub fn start(model: &GraphModel, seed: u64) -> Result<Option<Point>, CliError> {
     let given = model.start()?;
     let mut z = Batch::zeros(model.latents().len(), 1);

@@ -1,71 +1,71 @@
-//! `hyperprior check`: a model file with its data, held against itself.
+//! `hyperprior check`: whether a model file and its data are consistent.
 
-use super::fit::{Correction, method};
+use super::fit::{CorrectionChoice, method};
 use super::input::Input;
-use crate::calibrate::Calibration;
-use crate::check::{Capabilities, Elimination, Point, Row, capabilities, elimination, points, rows, start};
+use crate::studies::sbc::Calibration;
+use crate::check::{Capabilities, Marginalisation, Point, Row, capabilities, marginalisation, points, rows, start};
 use crate::error::CliError;
 use crate::progress::StopFlag;
-use crate::table;
+use crate::render::terminal::table;
 use clap::Args;
 use hyperprior::Model;
 use hyperprior::infer::{InferSettings, Method};
-use hyperprior::model::graph::Eliminate;
+use hyperprior_graph::Marginalise;
 use hyperprior::posterior::Monitor;
 use hyperprior_bugs::Options;
 use hyperprior_bugs::simulate::SimulateError;
 use serde::Serialize;
 use std::io::Write;
 
-/// Latents beyond which the model with nothing summed out is not checked: each is moved on its own.
+/// With more latents, the model without marginalisation is not checked: each is perturbed on its own.
 const LATENTS_MAX: usize = 200;
 
-/// Compile a model in BUGS with its data, list its latents, and check its derivatives and sums.
+/// Compile a BUGS model with its data, list its latents, and check its derivatives and marginalisation.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The gradient is held against central differences; the terms around each discrete latent, and its conditionals, against the log
-joint; what is summed out against a sum over every configuration, where those are few enough.
+The gradient is compared with central differences, the terms and conditionals of each discrete latent with the log joint, and
+the marginalisation with a sum over every configuration, where there are few enough.
 
-With --calibrate the fits are checked instead: the latents are drawn from their laws and data from theirs given them, the data
-are fitted, and the true values ranked among the draws. Ranks are uniform where the fits are right.
+With --sbc the fits are checked instead, by simulation-based calibration: latents are drawn from the prior and data from the
+model, each data set is fitted, and the true values are ranked among the draws. Ranks are uniform if the fits are right.
 
 Examples:
   hyperprior check examples/coal/model.bug --data examples/coal/data.json
   hyperprior check karate.bug --data karate.json --eliminate none
-  hyperprior check examples/eight_schools/model.bug --data examples/eight_schools/data.json --calibrate 200
-  hyperprior check karate.bug --data karate.json --calibrate 100 --method mean-field --correct none
-  hyperprior check model.bug --data data.R --points 20 --json     log densities, to hold against another program's")]
+  hyperprior check examples/eight_schools/model.bug --data examples/eight_schools/data.json --sbc 200
+  hyperprior check karate.bug --data karate.json --sbc 100 --method mean-field --correct none
+  hyperprior check model.bug --data data.R --points 20 --json     log densities, to compare with another program")]
 pub struct Check {
     #[command(flatten)]
     input: Input,
-    /// Instead, simulate so many data sets from the model, fit each, and see whether intervals hold what they promise
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000), conflicts_with = "points")]
-    calibrate: Option<u32>,
-    /// With --calibrate: the method of the fits, as of `fit`
-    #[arg(long, default_value_t, value_name = "METHOD", value_parser = method, requires = "calibrate")]
+    /// Simulation-based calibration with this many simulated data sets, instead of the checks above
+    #[arg(long, alias = "calibrate", value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000), conflicts_with = "points")]
+    sbc: Option<u32>,
+    /// With --sbc: the method, as in `fit`
+    #[arg(long, default_value_t, value_name = "METHOD", value_parser = method, requires = "sbc")]
     method: Method,
-    /// With --calibrate: what brings draws nearer to the posterior, as of `fit`
-    #[arg(long, value_enum, default_value_t, value_name = "HOW", requires = "calibrate")]
-    correct: Correction,
-    /// With --calibrate: optimisation steps, as of `fit`
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "calibrate")]
+    /// With --sbc: the correction of the draws, as in `fit`
+    #[arg(long, value_enum, default_value_t, value_name = "HOW", requires = "sbc")]
+    correct: CorrectionChoice,
+    /// With --sbc: optimisation steps, as in `fit`
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), requires = "sbc")]
     steps: Option<u64>,
-    /// With --calibrate: among how many draws a true value is ranked
-    #[arg(long, default_value_t = 99, value_name = "L", value_parser = clap::value_parser!(u32).range(9..=10_000), requires = "calibrate")]
+    /// With --sbc: number of draws among which a true value is ranked
+    #[arg(long, default_value_t = 99, value_name = "L", value_parser = clap::value_parser!(u32).range(9..=10_000), requires = "sbc")]
     draws: u32,
-    /// With --calibrate: calculated quantities that are ranked beside the latents, separated by commas
-    #[arg(long, value_name = "NAMES", requires = "calibrate")]
+    /// With --sbc: computed quantities to rank in addition to the latents, separated by commas
+    #[arg(long, value_name = "NAMES", requires = "sbc")]
     monitor: Option<String>,
-    /// At how many random points the log density is told
+    /// Number of random points at which to print the log density
     #[arg(long, default_value_t = 0, value_name = "N")]
     points: u32,
-    /// The random seed
+    /// Random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
-    /// Print JSON on standard output, and nothing else there
+    /// Print JSON to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No messages
+    /// Show no messages
     #[arg(long)]
     quiet: bool,
 }
@@ -77,28 +77,28 @@ struct Checked {
     latents: Vec<Row>,
     /// Of the model as it is fitted.
     fitted: Capabilities,
-    /// Of the model with nothing summed out.
+    /// Of the model without marginalisation.
     whole: Capabilities,
-    elimination: Elimination,
+    marginalisation: Marginalisation,
     start: Option<Point>,
     points: Vec<Point>,
 }
 
 impl Check {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
-        if let Some(rounds) = self.calibrate {
-            return self.calibrate(rounds as usize);
+        if let Some(data_sets) = self.sbc {
+            return self.sbc(data_sets as usize);
         }
         let (compiled, _) = self.input.compile(self.quiet)?;
-        let eliminate = self.input.eliminate(&compiled.graph)?;
-        let model = compiled.graph.model_with(&eliminate)?;
-        let whole = if model.eliminated().next().is_none() {
+        let marginalise = self.input.marginalise(&compiled.graph)?;
+        let model = compiled.graph.model_with(&marginalise)?;
+        let whole = if model.marginalised().next().is_none() {
             Capabilities::Skipped { skipped: "it is the same model" }
         } else if model.graph().latent_names().count() > LATENTS_MAX {
             Capabilities::Skipped { skipped: "there are too many latents" }
         } else {
-            capabilities(&model.graph().clone().model_with(&Eliminate::Nothing)?, self.seed)?
+            capabilities(&model.graph().clone().model_with(&Marginalise::Nothing)?, self.seed)?
         };
         let checked = Checked {
             model: compiled.name,
@@ -106,7 +106,7 @@ impl Check {
             latents: rows(&model.outline()),
             fitted: capabilities(&model, self.seed)?,
             whole,
-            elimination: elimination(&model, self.seed)?,
+            marginalisation: marginalisation(&model, self.seed)?,
             start: start(&model, self.seed)?,
             points: points(&model, self.points as usize, self.seed)?,
         };
@@ -116,15 +116,15 @@ impl Check {
             writeln!(out)?;
         } else {
             let (rows, runs) = model.tape_len();
-            write!(out, "{}", crate::paint::for_stdout(&checked.text()))?;
-            writeln!(out, "{} latents on the line; the tape has {rows} rows in {runs} runs", model.latents().len())?;
+            write!(out, "{}", crate::render::style::for_stdout(&checked.text()))?;
+            writeln!(out, "{} unconstrained latents; the tape has {rows} rows in {runs} runs", model.latents().len())?;
         }
         Ok(out.flush()?)
     }
 }
 
 impl Check {
-    fn calibrate(self, rounds: usize) -> Result<(), CliError> {
+    fn sbc(self, rounds: usize) -> Result<(), CliError> {
         let monitors = match &self.monitor {
             Some(text) => Monitor::parse_list(text).map_err(hyperprior::posterior::DrawsError::from)?,
             None => Vec::new(),
@@ -136,7 +136,7 @@ impl Check {
             name: self.input.name(),
             source: &read.source,
             options: &Options { init: None, ..read.options.clone() },
-            eliminate: self.input.eliminate(&compiled.graph)?,
+            marginalise: self.input.marginalise(&compiled.graph)?,
             monitors,
             settings: InferSettings {
                 method: self.method,
@@ -179,29 +179,29 @@ impl Check {
 
 impl Checked {
     fn text(&self) -> String {
-        let header = ["latent", "law", "values", "how many", "treatment", "blanket"];
+        let header = ["latent", "distribution", "values", "number", "treatment", "blanket"];
         let blanket = |row: &Row| match row.blanket {
             Some((least, most)) if least == most => least.to_string(),
             Some((least, most)) => format!("{least} to {most}"),
             None => "–".to_owned(),
         };
         let cells = |row: &Row| {
-            let (name, law, support) = (row.name.clone(), row.law.to_owned(), row.support.clone());
-            vec![name, law, support, row.count.to_string(), row.role.clone(), blanket(row)]
+            let (name, distribution) = (row.name.clone(), row.distribution.to_owned());
+            vec![name, distribution, row.support.clone(), row.count.to_string(), row.role.clone(), blanket(row)]
         };
         let observed =
             if self.observed == 1 { "1 observed node" } else { &format!("{} observed nodes", self.observed) };
         let mut out = format!("{}: {observed}\n\n", self.model);
         out += &table::render(&header, &self.latents.iter().map(cells).collect::<Vec<_>>());
-        out += &format!("\nas it is fitted: {}\n", self.fitted.text());
+        out += &format!("\nas fitted: {}\n", self.fitted.text());
         if !matches!(self.whole, Capabilities::Skipped { skipped: "it is the same model" }) {
-            out += &format!("with nothing summed out: {}\n", self.whole.text());
+            out += &format!("without marginalisation: {}\n", self.whole.text());
         }
-        out += &match &self.elimination {
-            Elimination::Agree { configurations, points, difference } => format!(
-                "summed out against enumeration: {configurations} configurations at {points} points agree, to {difference:.0e}\n"
+        out += &match &self.marginalisation {
+            Marginalisation::Agree { configurations, points, difference } => format!(
+                "marginalisation against enumeration: {configurations} configurations at {points} points agree to {difference:.0e}\n"
             ),
-            Elimination::Skipped { skipped } => format!("summed out against enumeration: not compared, {skipped}\n"),
+            Marginalisation::Skipped { skipped } => format!("marginalisation against enumeration: not compared, {skipped}\n"),
         };
         if let Some(start) = &self.start {
             out += &format!(
@@ -222,7 +222,7 @@ impl Capabilities {
             Self::Agree { finite, tried, gradient, locals, conditionals } => {
                 let parts = [(*gradient, "gradient"), (*locals, "local terms"), (*conditionals, "conditionals")];
                 let parts: Vec<&str> = parts.iter().filter(|(there, _)| *there).map(|(_, name)| *name).collect();
-                format!("right: {} (the log joint is finite at {finite} of {tried} points)", parts.join(", "))
+                format!("correct: {} (the log joint is finite at {finite} of {tried} points)", parts.join(", "))
             }
             Self::Skipped { skipped } => format!("not checked, {skipped}"),
         }

@@ -1,36 +1,37 @@
 //! `hyperprior compare`: the paper's first table, every method on one target.
 
 use super::output::Output;
-use crate::compare::{self, Comparison, Method, Outcome, Row, Target};
+use crate::studies::compare::{self, Comparison, Method, Outcome, Row, Target};
 use crate::error::CliError;
 use crate::memory;
 use crate::progress::StopFlag;
-use crate::{study, table};
+use crate::render::terminal::table;
+use crate::studies::reproduce;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
-/// Fit every method that applies to a target, and hold them beside each other.
+/// Fit every applicable method to one target and compare them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every method is a point of one product: a likelihood q(z | λ), a prior q(λ; θ), a recursive approximation r(λ | z; φ). KL is
-exact where z can be enumerated, and −ELBO where the target is normalised and no r is needed.
+A method is a likelihood q(z | λ), a prior q(λ; θ) and a recursive approximation r(λ | z; φ). KL is exact if z can be enumerated,
+and −ELBO if the target is normalised and the method needs no r.
 
 Examples:
   hyperprior compare correlated-poisson-c
   hyperprior compare ising-grid-4x4 --coupling 0.3 --methods bbvi,hvm-gaussian
   hyperprior compare banana --json --no-pictures > banana.json")]
 pub struct Compare {
-    /// Which posterior
+    /// Posterior to approximate
     #[arg(value_enum)]
     target: Target,
-    /// Some methods instead of all, by name, separated by commas
+    /// Methods to fit, separated by commas [default: all]
     #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
     methods: Vec<Method>,
-    /// How strongly neighbouring spins are coupled, on ising-ring-8 and ising-grid-4x4
+    /// Coupling of neighbouring spins, for ising-ring-8 and ising-grid-4x4
     #[arg(long, value_name = "J", allow_negative_numbers = true)]
     coupling: Option<f64>,
-    /// Integrate q(z) over λ where z has at most this many states; beyond, a row with a continuous λ has no exact KL
+    /// Integrate q(z) over λ if z has at most this many states; with more, methods with a continuous λ have no exact KL
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     states_max: usize,
     #[command(flatten)]
@@ -45,9 +46,9 @@ struct Report<'a> {
 }
 
 impl Compare {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
-        // In the table's own order, however they were named.
+        // In the order of the table, not of the option.
         let is_chosen = |method: &&Method| self.methods.is_empty() || self.methods.contains(method);
         let methods = Method::value_variants().iter().filter(is_chosen).copied().collect();
         let comparison = Comparison {
@@ -63,7 +64,7 @@ impl Compare {
             outcomes.push(outcome);
             Ok(())
         });
-        // What was computed is shown even where the rest was not.
+        // After an error, show the rows that were computed.
         if self.output.json {
             self.print_json(&outcomes)?;
         } else {
@@ -73,7 +74,7 @@ impl Compare {
         if !self.output.no_pictures {
             let written = compare::picture::draw(&comparison, &outcomes, &self.output.out)?;
             if !self.output.quiet {
-                eprintln!("{}", study::pictures::announce(&written));
+                eprintln!("{}", reproduce::pictures::announce(&written));
             }
         }
         Ok(())
@@ -88,7 +89,7 @@ impl Compare {
     }
 }
 
-/// The table on standard output, with what has to be said about its rows below.
+/// Prints the table to standard output, with notes on its rows below it.
 fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliError> {
     let header =
         ["method", "prior", "r", "KL", "ELBO ≥", "exact ELBO", "ELBO ≤", "ms/step", "memory", "parameters", "gradient"];
@@ -103,11 +104,11 @@ fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliE
         let reason = outcome.row.reason.as_deref().unwrap_or_default();
         writeln!(out, "{}", dim(&format!("{} does not apply: {reason}", outcome.row.method)))?;
     }
-    if rows.iter().any(|o| o.kl_between.is_some()) {
+    if rows.iter().any(|o| o.kl_bounds.is_some()) {
         writeln!(out, "Not integrated over λ: z has more than {} states (see --states-max)", comparison.states_max)?;
     }
     for outcome in &rows {
-        if let Some((least, most)) = outcome.kl_between {
+        if let Some((least, most)) = outcome.kl_bounds {
             let method = &outcome.row.method;
             writeln!(
                 out,
@@ -134,7 +135,7 @@ fn cells(row: &Row) -> Vec<String> {
         (Some(value), Some(error)) => format!("{value:.4} ± {error:.4}"),
         _ => unknown(),
     };
-    // Without enumeration the KL is as uncertain as the bound that it is taken from.
+    // Without enumeration the KL has the standard error of the bound.
     let kl = match (row.kl, row.elbo_exact) {
         (Some(_), None) => estimate(row.kl, row.elbo_standard_error),
         (kl, _) => kl.map_or_else(unknown, table::divergence),
@@ -154,7 +155,7 @@ fn cells(row: &Row) -> Vec<String> {
     ]
 }
 
-/// Fainter, where someone is looking at a terminal.
+/// Dimmed on a terminal.
 fn dim(text: &str) -> String {
     if std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none() {
         format!("\x1b[2m{text}\x1b[0m")

@@ -1,13 +1,13 @@
-//! `hyperprior demo`: a tour in under two minutes.
+//! `hyperprior demo`: a tour of two minutes.
 
 use super::input::{Input, Reading};
 use super::reproduce::print_target;
 use crate::error::CliError;
 use crate::fit;
-use crate::html;
-use crate::output::RunDirectory;
+use crate::render::html;
+use crate::run_dir::RunDirectory;
 use crate::progress::StopFlag;
-use crate::study::{self, Target, pictures};
+use crate::studies::reproduce::{self, Target, pictures};
 use crate::topics;
 use clap::Args;
 use hyperprior::infer::InferSettings;
@@ -16,37 +16,37 @@ use hyperprior_def::{Family, Layer, Settings};
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Fit a posterior of discrete variables, a model in BUGS and the topics of a text, and show them.
+/// Take a tour: fit discrete posteriors, a BUGS model and the topics of a text.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hyperprior demo
   hyperprior demo --out tour --seed 2")]
 pub struct Demo {
-    /// The random seed
+    /// Random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
-    /// Where the report, the pictures and the runs go
+    /// Folder for the report, the pictures and the runs
     #[arg(long, default_value = "hyperprior-demo", value_name = "DIR")]
     out: PathBuf,
-    /// No progress bar
+    /// Show no progress bar
     #[arg(long)]
     quiet: bool,
 }
 
-/// The example with a change point, as it stands in the repository.
+/// The change-point example of the repository.
 const MODEL: &str = include_str!("../../../../examples/coal/model.bug");
 const DATA: &str = include_str!("../../../../examples/coal/data.json");
 
 impl Demo {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         let written = self.spins_and_counts()?;
         self.change_point()?;
         self.topics()?;
         let report = self.report(&written)?;
         say(&format!(
-            "\n{}\nThe runs are in {} and {}.\n\nAll of it is in one page: {}",
+            "\n{}\nRuns: {} and {}\n\nReport: {}",
             pictures::announce(&written),
             self.folder("coal").display(),
             self.folder("topics").display(),
@@ -71,14 +71,14 @@ impl Demo {
     fn spins_and_counts(&self) -> Result<Vec<PathBuf>, CliError> {
         let stop = StopFlag::on_signals();
         say(
-            "1. Two hidden counts whose posterior has four modes, and eight spins on a ring that like to agree with their neighbours.\n   \
-             Mean-field must treat them as independent; the hierarchical model puts a prior on mean-field's parameters and keeps\n   \
-             their dependence. Both are held against the exact answer.\n",
+            "1. Two hidden counts whose posterior has four modes, and eight spins on a ring that tend to agree with their neighbours.\n   \
+             Mean-field treats them as independent; the hierarchical model puts a prior on mean-field's parameters and keeps\n   \
+             their dependence. Both are compared with the exact posterior.\n",
         )?;
         let mut written = Vec::new();
         for target in [Target::Counts(CountTarget::Figure), Target::Ring(0.5)] {
             let mut rows = Vec::new();
-            let result = study::run(target, self.seed, self.quiet, &stop, |outcome| {
+            let result = reproduce::run(target, self.seed, self.quiet, &stop, |outcome| {
                 rows.push(outcome.row.clone());
                 Ok(())
             });
@@ -87,15 +87,15 @@ impl Demo {
             written.extend(pictures::draw(target, &posterior, &outcomes, &self.out)?);
         }
         say(
-            "KL is the distance to the true posterior in nats (0 is perfect). The ELBO is bracketed from both sides, so the gap\n\
-             that the bound leaves is known without enumeration too.\n",
+            "KL is the divergence from the true posterior in nats (0 is perfect). The ELBO is bracketed from both sides, so the\n\
+             gap of the bound is known without enumeration.\n",
         )?;
         Ok(written)
     }
 
     fn change_point(&self) -> Result<(), CliError> {
         say(
-            "2. The year in which coal mining became safer, and the rates of disasters before and after: a model in BUGS.\n",
+            "2. The year in which coal mining became safer, and the rates of disasters before and after: a BUGS model.\n",
         )?;
         let folder = self.folder("coal");
         let run = RunDirectory::create(&folder)?;
@@ -111,7 +111,7 @@ impl Demo {
             fingerprint: input.fingerprint()?,
             monitor: String::new(),
             save_every: 20.0,
-            check_predictive: true,
+            ppc: true,
             loo: false,
             linear_response: false,
             input,
@@ -121,7 +121,7 @@ impl Demo {
     }
 
     fn topics(&self) -> Result<(), CliError> {
-        say("\n3. The topics of the King James Bible in two layers, by chapter.\n")?;
+        say("\n3. The topics of the King James Bible in two layers; each chapter is a document.\n")?;
         let layers = [20, 6].map(|width| Layer { family: Family::default(), width }).to_vec();
         let config = topics::Config {
             version: env!("CARGO_PKG_VERSION").to_owned(),

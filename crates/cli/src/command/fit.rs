@@ -1,21 +1,21 @@
-//! `hyperprior fit`: from a model file and its data to draws of the posterior.
+//! `hyperprior fit`: draws from the posterior of a model file and its data.
 
 use super::input::Input;
 use crate::error::CliError;
 use crate::fit::{Config, Job};
 use clap::{Args, ValueEnum};
 use hyperprior::infer::{
-    Correct, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart, RecursivePart,
+    Correction, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart, RecursivePart,
 };
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Fit a model in BUGS to its data.
+/// Fit a BUGS model to data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Discrete latents are summed out where that is cheap; the others, and the continuous ones, get an approximation that keeps the
-dependence between them. Its draws are resampled by their importance weights and moved towards the posterior.
+Discrete latents are marginalised if that is cheap. An approximation that keeps dependence is fitted to the remaining latents;
+its draws are resampled by importance weight and then corrected by MCMC moves.
 
 Examples:
   hyperprior fit examples/coal/model.bug --data examples/coal/data.json
@@ -27,105 +27,106 @@ Examples:
   hyperprior resume run
   hyperprior fit model.bug --data data.json --method mean-field --correct none --linear-response
   hyperprior fit model.bug --data data.json --json > summary.json
-  hyperprior fit examples/coal/model.bug --data examples/coal/data.json --check-predictive --loo
-  hyperprior fit model.bug                        without data: draws from the prior")]
+  hyperprior fit examples/coal/model.bug --data examples/coal/data.json --ppc --loo
+  hyperprior fit model.bug                              without data: draws from the prior")]
 pub struct Fit {
     #[command(flatten)]
     input: Input,
-    /// The approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm
+    /// Approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = method)]
     method: Method,
-    /// The nats of the bound that may be left: auto tries larger approximations while they gain more, and a fit takes steps while they
-    /// gain a fifth of it
+    /// ELBO tolerance, in nats, for stopping and for enlarging the approximation
     #[arg(long, default_value_t = 0.5, value_name = "NATS", value_parser = size, allow_negative_numbers = true)]
     accuracy: f64,
-    /// The seconds after which fits end as they are and nothing larger is tried; the draws come on top
+    /// Time budget for the fits, in seconds; drawing takes additional time [default: none]
     #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     budget: Option<f64>,
-    /// How often the approximation is fitted, from different starts; twice, or once where that takes long, if it is not given
+    /// Number of fits from different starts [default: 2, or 1 for expensive models]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=100), allow_negative_numbers = true)]
     restarts: Option<u16>,
-    /// Its factors of discrete latents: usual, binomial or negative-binomial; the method's, where it is not given
+    /// Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial [default: the method's]
     #[arg(long, value_name = "PART")]
     likelihood: Option<LikelihoodPart>,
-    /// Its prior over their parameters: diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L
+    /// Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L [default: the method's]
     #[arg(long, value_name = "PART", value_parser = prior)]
     prior: Option<PriorPart>,
-    /// Its recursive approximation: prior, factorised, inverse-flow:L, laplace or ep
+    /// Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep [default: the method's]
     #[arg(long, value_name = "PART", value_parser = recursive)]
     recursive: Option<RecursivePart>,
-    /// What is climbed: hierarchical, or importance:J with J draws of the recursive approximation
+    /// Objective: hierarchical, or importance:J with J draws of the recursive approximation
     #[arg(long, default_value_t, value_name = "BOUND")]
     bound: BoundChoice,
-    /// What brings the approximation's draws nearer to the posterior
+    /// Correction of the approximation's draws
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
-    correct: Correction,
-    /// Add the spreads that linear response gives; for `--method mean-field --correct none`
+    correct: CorrectionChoice,
+    /// Correct the standard deviations of mean-field by linear response; needs `--method mean-field --correct none`
     #[arg(long)]
     linear_response: bool,
-    /// The random seed: same seed, same numbers
+    /// Random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
-    /// How many draws of the posterior
+    /// Number of posterior draws
     #[arg(long, default_value_t = 4000, value_name = "N", value_parser = draws)]
     draws: u32,
-    /// Optimisation steps of a fit; it ends by itself, where it is not given
+    /// Optimisation steps of a fit [default: until it converges]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     steps: Option<u64>,
-    /// The size of a step at the beginning, in the posterior's own units; what suits the method, where it is not given
+    /// Initial step size, in whitened coordinates [default: the method's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     step_size: Option<f64>,
-    /// What to show and keep, separated by commas: beta, beta[2], beta[1:3], z[,2]; everything, where it is not given
+    /// Quantities to show and save, separated by commas: beta, beta[2], beta[1:3], z[,2] [default: all]
     #[arg(long, value_name = "NAMES")]
     monitor: Option<String>,
-    /// Draw the data anew for every draw, and hold the statistics of both beside each other
-    #[arg(long)]
-    check_predictive: bool,
-    /// Foretell each observation from all others: leave-one-out cross-validation (PSIS) and WAIC
+    /// Posterior predictive check
+    #[arg(long, alias = "check-predictive")]
+    ppc: bool,
+    /// Leave-one-out cross-validation (PSIS-LOO) and WAIC
     #[arg(long)]
     loo: bool,
-    /// Where report.html, config.toml, summary.json, draws.parquet, draws.csv, CODA files and trace.csv go; nowhere, where it is not given
+    /// Folder for report.html, summary.json, config.toml, draws.parquet, draws.csv, trace.csv and CODA files [default: none]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Seconds between two states of the fit that are saved in --out, for `hyperprior resume`
+    /// Seconds between checkpoints in --out, for `hyperprior resume`
     #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
     save_every: f64,
-    /// Exit with 3 where the verdict is not `trust`
+    /// Exit with code 3 if the verdict is not `trust`
     #[arg(long)]
     strict: bool,
-    /// Print summary.json on standard output, and nothing else there
+    /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No progress bar, no messages
+    /// Show no progress bar and no messages
     #[arg(long)]
     quiet: bool,
 }
 
-/// What is done to the draws of an approximation.
+/// The correction of an approximation's draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(super) enum Correction {
-    /// Nothing: they are the approximation's own
+pub(super) enum CorrectionChoice {
+    /// None: draws of the approximation itself
     None,
-    /// They are resampled by their importance weights
-    Weights,
-    /// They are resampled, and then each makes moves that leave the posterior as it is
+    /// Importance resampling
+    #[value(alias = "weights")]
+    Resample,
+    /// Importance resampling, then MCMC moves that leave the posterior invariant
     #[default]
-    Moves,
+    #[value(alias = "moves")]
+    ResampleMove,
 }
 
-impl From<Correction> for Correct {
-    fn from(correction: Correction) -> Self {
-        match correction {
-            Correction::None => Self::Nothing,
-            Correction::Weights => Self::Weights,
-            Correction::Moves => Self::Moves,
+impl From<CorrectionChoice> for Correction {
+    fn from(choice: CorrectionChoice) -> Self {
+        match choice {
+            CorrectionChoice::None => Self::None,
+            CorrectionChoice::Resample => Self::Resample,
+            CorrectionChoice::ResampleMove => Self::ResampleMove,
         }
     }
 }
 
-/// Fewer draws than this say nothing of quantiles or tails.
+/// Fewer draws than this say nothing about quantiles or tails.
 const DRAWS_MIN: u32 = 10;
-/// The most components, layers or ranks.
+/// Largest number of components, layers or ranks.
 const SIZE_MAX: usize = 1000;
 
 pub fn draws(text: &str) -> Result<u32, String> {
@@ -150,10 +151,10 @@ fn seconds(text: &str) -> Result<f64, String> {
     }
 }
 
-/// The bound that is climbed.
+/// The objective.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct BoundChoice {
-    /// Draws of r; none for the hierarchical bound.
+    /// Draws of r; 0 for the hierarchical bound.
     importance: usize,
 }
 
@@ -214,12 +215,12 @@ pub(super) fn method(text: &str) -> Result<Method, String> {
 }
 
 impl Fit {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
-        if self.linear_response && (self.method != Method::MeanField || self.correct != Correction::None) {
+        if self.linear_response && (self.method != Method::MeanField || self.correct != CorrectionChoice::None) {
             return Err(CliError::Usage(
-                "--linear-response mends the spreads of mean-field, where the draws are its own: it goes with `--method \
-                 mean-field --correct none`"
+                "--linear-response corrects the standard deviations of an uncorrected mean-field fit: use it with \
+                 `--method mean-field --correct none`"
                     .to_owned(),
             ));
         }
@@ -228,7 +229,7 @@ impl Fit {
             fingerprint: self.input.fingerprint()?,
             monitor: self.monitor.clone().unwrap_or_default(),
             save_every: self.save_every,
-            check_predictive: self.check_predictive,
+            ppc: self.ppc,
             loo: self.loo,
             linear_response: self.linear_response,
             infer: self.settings(),

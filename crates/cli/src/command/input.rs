@@ -1,35 +1,35 @@
-//! A model file with its data: what `fit`, `predict` and `check` are given, read and compiled.
+//! The model file and data of `fit`, `predict` and `check`: read and compiled.
 
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
-use hyperprior::model::graph::{Eliminate, Graph};
+use hyperprior_graph::{Marginalise, Graph};
 use hyperprior_bugs::data::{Format, read};
-use hyperprior_bugs::eliminate::{EliminateError, eliminate};
+use hyperprior_bugs::marginalise::{self, MarginaliseError};
 use hyperprior_bugs::{Compiled, Data, Diagnostic, Dialect, Options, compile, render};
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
-/// The model and what it is given.
+/// The model file, its data and how to compile them.
 #[derive(Clone, Debug, PartialEq, Args, Serialize, Deserialize)]
 pub struct Input {
-    /// The model, in BUGS
+    /// Model file, in BUGS
     pub model: PathBuf,
-    /// Its data, as JSON, as an R dump or as CSV (by the file's ending: .json, .R, .csv); may be given several times
+    /// Data file: JSON, R dump or CSV, by its extension (.json, .R, .csv); may be given several times
     #[arg(long, value_name = "FILE")]
     pub data: Vec<PathBuf>,
-    /// Starting values, as JSON or as an R dump
+    /// Starting values: JSON or R dump
     #[arg(long, value_name = "FILE")]
     pub init: Option<PathBuf>,
-    /// Whose reading of the language to follow where two exist
-    #[arg(long, value_enum, default_value_t, value_name = "WHOSE")]
+    /// Dialect to follow where JAGS and OpenBUGS differ
+    #[arg(long, value_enum, default_value_t, value_name = "DIALECT")]
     pub dialect: Reading,
-    /// Which discrete latents are summed out exactly: auto, none, or names separated by commas
+    /// Discrete latents to marginalise exactly: auto, none, or names separated by commas
     #[arg(long, default_value = "auto", value_name = "WHICH")]
     pub eliminate: String,
 }
 
-/// Whose reading of the language.
+/// The dialect of BUGS.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reading {
@@ -41,7 +41,7 @@ pub enum Reading {
 }
 
 impl Input {
-    /// What the model is called: its file's name, or its folder's where the file's says nothing.
+    /// The model's name: that of its file, or of its folder if the file is called `model`.
     pub fn name(&self) -> String {
         let stem = |path: &Path| path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let own = stem(&self.model).unwrap_or_default();
@@ -52,7 +52,7 @@ impl Input {
         }
     }
 
-    /// A number that two different models, or two different data, hardly share.
+    /// A checksum of the model, the data and the starting values.
     pub fn fingerprint(&self) -> Result<String, CliError> {
         let mut hasher = crc32fast::Hasher::new();
         for path in std::iter::once(&self.model).chain(&self.data).chain(&self.init) {
@@ -63,8 +63,7 @@ impl Input {
         Ok(format!("{:08x}", hasher.finalize()))
     }
 
-    /// Reads and compiles. What is worth knowing goes to standard error, unless `quiet`. With the names that are
-    /// in the data.
+    /// Reads and compiles; also returns the names in the data. Warnings go to standard error, unless `quiet`.
     pub fn compile(&self, quiet: bool) -> Result<(Compiled, Vec<String>), CliError> {
         let read = self.read(quiet)?;
         match compile(&read.source, &self.name(), &read.data, &read.options) {
@@ -78,7 +77,7 @@ impl Input {
         }
     }
 
-    /// Reads the files. What their readers noted goes to standard error, unless `quiet`.
+    /// Reads the files. Notes go to standard error, unless `quiet`.
     pub fn read(&self, quiet: bool) -> Result<Read, CliError> {
         let source = text(&self.model)?;
         let mut data = Data::default();
@@ -102,7 +101,7 @@ impl Input {
         text(&self.model)
     }
 
-    /// Whose reading of the language.
+    /// The dialect of BUGS.
     pub fn dialect(&self) -> Dialect {
         match self.dialect {
             Reading::Jags => Dialect::Jags,
@@ -110,25 +109,25 @@ impl Input {
         }
     }
 
-    /// What is to be summed out of a graph.
-    pub fn eliminate(&self, graph: &Graph) -> Result<Eliminate, CliError> {
-        eliminate(&self.eliminate, graph).map_err(|error| match error {
-            EliminateError::Engine(error) => error.into(),
+    /// What to marginalise in a graph.
+    pub fn marginalise(&self, graph: &Graph) -> Result<Marginalise, CliError> {
+        marginalise::parse(&self.eliminate, graph).map_err(|error| match error {
+            MarginaliseError::Engine(error) => error.into(),
             error => CliError::Usage(format!("--eliminate: {error}")),
         })
     }
 }
 
-/// A model file with its data, read and not yet compiled.
+/// A model file with its data, read but not compiled.
 #[derive(Debug)]
 pub struct Read {
     /// The program.
     pub source: String,
     /// Its data.
     pub data: Data,
-    /// How to compile it.
+    /// Compiler options.
     pub options: Options,
-    /// What the program is called in messages.
+    /// The file's name in messages.
     shown: String,
 }
 
@@ -138,7 +137,7 @@ impl Read {
         render(diagnostics, &self.shown, &self.source, colour)
     }
 
-    /// The error that these diagnostics are.
+    /// The diagnostics as an error.
     pub fn refused(&self, diagnostics: &[Diagnostic]) -> CliError {
         CliError::Program(self.render(diagnostics))
     }
@@ -150,7 +149,7 @@ fn text(path: &Path) -> Result<String, CliError> {
 
 fn numbers(path: &Path) -> Result<Data, CliError> {
     let wrong = |error| CliError::Data { path: path.to_owned(), error };
-    // A file that is not there is not there, whatever its ending.
+    // Report a missing file before an unknown extension.
     let text = text(path)?;
     read(&text, Format::of_path(path).map_err(wrong)?).map_err(wrong)
 }

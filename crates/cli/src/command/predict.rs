@@ -1,53 +1,53 @@
-//! `hyperprior predict`: from a run of `fit` and new data to what the fit foretells of them.
+//! `hyperprior predict`: posterior predictions for new data.
 
 use super::fit::draws;
 use crate::error::CliError;
-use crate::output::RunDirectory;
+use crate::run_dir::RunDirectory;
 use crate::predict::{FittedRun, Predicted};
 use clap::Args;
 use hyperprior::posterior::{DrawsError, Monitor};
 use hyperprior_bugs::memory::within_memory;
-use hyperprior_bugs::predict::Outlook;
+use hyperprior_bugs::predict::Predictor;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Foretell new data with the draws of a fit.
+/// Predict new data with the draws of a fit.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The model of the run is compiled with the new data. Its parameters have the run's draws; everything else that is not observed
-(the latents of new rows, and responses that are null or not there) is drawn from its law given them. Observations in the new
-data are not learnt from: their log predictive density is told.
+The run's model is compiled with the new data. Parameters reuse the run's draws; everything else that is not observed (latents of
+new rows, and responses that are null or missing) is drawn given them. Observations in the new data do not update the fit: their
+log predictive density is reported.
 
 Examples:
   hyperprior fit model.bug --data data.json --out run
   hyperprior predict run --data new.json
-  hyperprior predict run --data longer.json --carry A,lambda,z[1:107]
-  hyperprior predict run --data test.json --json > foretold.json")]
+  hyperprior predict run --data longer.json --reuse A,lambda,z[1:107]
+  hyperprior predict run --data test.json --json > predictions.json")]
 pub struct Predict {
-    /// The run: a folder that `fit --out` wrote
+    /// Folder of the run, written by `fit --out`
     run: PathBuf,
-    /// The new data, as JSON, as an R dump or as CSV; may be given several times
+    /// New data: JSON, R dump or CSV; may be given several times
     #[arg(long, value_name = "FILE", required = true)]
     data: Vec<PathBuf>,
-    /// What has the run's draws, separated by commas; what does not go row by row with the data, where it is not given
-    #[arg(long, value_name = "NAMES")]
-    carry: Option<String>,
-    /// What to show and keep, separated by commas; everything that is not carried over, where it is not given
+    /// Latents that reuse the run's draws, separated by commas [default: those not indexed by rows of data]
+    #[arg(long, alias = "carry", value_name = "NAMES")]
+    reuse: Option<String>,
+    /// Quantities to show and save, separated by commas [default: all that are not reused]
     #[arg(long, value_name = "NAMES")]
     monitor: Option<String>,
-    /// How many draws; as many as the run has, where it is not given
+    /// Number of draws [default: as many as the run has]
     #[arg(long, value_name = "N", value_parser = draws)]
     draws: Option<u32>,
-    /// The random seed: same seed, same numbers
+    /// Random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", allow_negative_numbers = true)]
     seed: u64,
-    /// Where summary.json, draws.parquet and draws.csv go; nowhere, where it is not given
+    /// Folder for summary.json, draws.parquet and draws.csv [default: none]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print summary.json on standard output, and nothing else there
+    /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No messages
+    /// Show no messages
     #[arg(long)]
     quiet: bool,
 }
@@ -58,9 +58,9 @@ fn monitors(option: &str, text: Option<&String>) -> Result<Option<Vec<Monitor>>,
 }
 
 impl Predict {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
-        let carried = monitors("--carry", self.carry.as_ref())?;
+        let reused = monitors("--reuse", self.reuse.as_ref())?;
         let shown = monitors("--monitor", self.monitor.as_ref())?;
         if let (Some(out), Ok(run)) = (&self.out, self.run.canonicalize())
             && out.canonicalize().is_ok_and(|out| out == run)
@@ -69,41 +69,41 @@ impl Predict {
         }
         let run = FittedRun::read(&self.run)?;
         let input = run.input(Some(&self.data));
-        let (of_run, _) = run.input(None).compile(true).map_err(|error| self.moved(error))?;
+        let (of_run, _) = run.input(None).compile(true).map_err(|error| self.explain_missing(error))?;
         let (new, _) = input.compile(self.quiet)?;
         let source = input.source()?;
-        let outlook = Outlook::new((&source, input.dialect()), &of_run.graph, &new.graph, carried.as_deref())
-            .map_err(|error| CliError::Usage(format!("--carry: {error}")))?
+        let predictor = Predictor::new((&source, input.dialect()), &of_run.graph, &new.graph, reused.as_deref())
+            .map_err(|error| CliError::Usage(format!("--reuse: {error}")))?
             .of(shown.as_deref())
             .map_err(DrawsError::from)?;
         let len = self.draws.map_or(run.draws_len(), |draws| draws as usize);
-        let (carried_len, quantities_len) = (outlook.carry.carried.len(), outlook.quantities.len());
-        let columns = carried_len + 2 * quantities_len + 2 * new.graph.observations_len();
+        let (reused_len, quantities_len) = (predictor.transfer.reused.len(), predictor.quantities.len());
+        let columns = reused_len + 2 * quantities_len + 2 * new.graph.observations_len();
         within_memory(len, columns).map_err(|error| CliError::Usage(error.to_string()))?;
-        let draws = run.draws(&outlook.carry.carried, len)?;
+        let draws = run.draws(&predictor.transfer.reused, len)?;
         let out = self.out.as_ref().map(RunDirectory::create).transpose()?;
-        let prediction = outlook.foretell(&draws, self.seed)?;
-        let carry = outlook.carry;
+        let prediction = predictor.predict(&draws, self.seed)?;
+        let transfer = predictor.transfer;
         let predicted = Predicted {
             name: new.name,
             run: self.run.clone(),
             seed: self.seed,
-            carry,
+            transfer,
             draws: prediction.draws,
             warned: new.warnings.iter().map(|w| w.message.clone()).collect(),
             elpd: prediction.elpd,
             seen: prediction.seen,
         };
-        self.tell(&predicted, out.as_ref())
+        self.print(&predicted, out.as_ref())
     }
 
-    /// Paths in a run are as they were given to `fit`.
-    fn moved(&self, error: CliError) -> CliError {
+    /// Paths in a run are as they were given to `fit`, so a missing file often means the wrong working directory.
+    fn explain_missing(&self, error: CliError) -> CliError {
         match error {
             CliError::Read { path, reason } => CliError::NotAFit {
                 path: self.run.clone(),
                 reason: format!(
-                    "`{}`, which it was made from, cannot be read ({reason}); run this from the folder that `fit` was run in",
+                    "its input `{}` cannot be read ({reason}); run this from the folder in which `fit` was run",
                     path.display()
                 ),
             },
@@ -111,7 +111,7 @@ impl Predict {
         }
     }
 
-    fn tell(&self, predicted: &Predicted, run: Option<&RunDirectory>) -> Result<(), CliError> {
+    fn print(&self, predicted: &Predicted, run: Option<&RunDirectory>) -> Result<(), CliError> {
         let summaries = predicted.summaries();
         if let Some(run) = run {
             run.draws_csv(&predicted.draws)?;
@@ -123,9 +123,9 @@ impl Predict {
             serde_json::to_writer_pretty(&mut out, &predicted.summary(&summaries))?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", crate::paint::for_stdout(&predicted.text(&summaries)?))?;
+            write!(out, "{}", crate::render::style::for_stdout(&predicted.text(&summaries)?))?;
             if let Some(run) = run {
-                writeln!(out, "\nThe draws and the summary are in {}", run.path().display())?;
+                writeln!(out, "\nDraws and summary: {}", run.path().display())?;
             }
         }
         out.flush()?;

@@ -1,24 +1,24 @@
-//! `hyperprior reproduce`: the paper's simulated study, and coupled spins, against exact answers; its tables of text.
+//! `hyperprior reproduce`: the paper's simulation study and coupled spins, compared with exact answers; its perplexity tables.
 
 use super::output::Output;
 use super::tables::Tables;
 use crate::error::CliError;
 use crate::progress::StopFlag;
-use crate::study::{self, Experiment, Row, Target, pictures};
-use crate::table;
+use crate::studies::reproduce::{self, Experiment, Row, Target, pictures};
+use crate::render::terminal::table;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Run a study of the paper: against exact answers, or its tables of text.
+/// Run the paper's simulation studies, or build its perplexity tables for a corpus.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "\
-Every row's KL is exact: z is enumerated and q(z) integrated over λ with as many quasi-random nodes as it takes to settle.
+The KL in every row is exact: z is enumerated, and q(z) is integrated over λ with quasi-random nodes until it converges.
 
 Examples:
   hyperprior reproduce correlated-poisson
@@ -29,21 +29,21 @@ Examples:
 pub struct Reproduce {
     #[command(subcommand)]
     other: Option<Other>,
-    /// Which study with exact answers
-    // Required, but for subcommands.
+    /// Study to run
+    // Required without a subcommand.
     #[arg(value_enum, required = true)]
     experiment: Option<Experiment>,
-    /// One target of the study instead of all
+    /// Target of the study [default: all]
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
     #[command(flatten)]
     output: Output,
 }
 
-/// What has options of its own.
+/// Subcommands.
 #[derive(Debug, Subcommand)]
 enum Other {
-    /// Train the paper's models of text by each method, and print its tables of held-out perplexity
+    /// Train the paper's topic models with each method and print its tables of held-out perplexity
     Tables(Box<Tables>),
 }
 
@@ -55,12 +55,12 @@ struct Report<'a> {
 }
 
 impl Reproduce {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         if let Some(Other::Tables(tables)) = self.other {
             return tables.run();
         }
-        // The parser sees to it that there is one.
+        // The parser requires one.
         let Some(experiment) = self.experiment else {
             return Err(CliError::Internal("no experiment was given".to_owned()));
         };
@@ -70,11 +70,11 @@ impl Reproduce {
         let mut written: Vec<PathBuf> = Vec::new();
         for target in targets {
             let mut rows = Vec::new();
-            let result = study::run(target, self.output.seed, self.output.quiet, &stop, |outcome| {
+            let result = reproduce::run(target, self.output.seed, self.output.quiet, &stop, |outcome| {
                 rows.push(outcome.row.clone());
                 Ok(())
             });
-            // What was computed is shown even where the rest was not.
+            // After an error, show the rows that were computed.
             if !self.output.json {
                 print_target(target, &rows)?;
             }
@@ -114,7 +114,7 @@ impl Reproduce {
             let names: Vec<String> = all.iter().map(|t| t.name()).collect();
             let study = experiment.name();
             return Err(CliError::Usage(format!(
-                "{study} has no target `{name}`; choose one of {}, or leave --target out for all",
+                "{study} has no target `{name}`; choose one of {}, or omit --target to run all",
                 names.join(", ")
             )));
         }
@@ -122,7 +122,7 @@ impl Reproduce {
     }
 }
 
-/// The table of one target, on standard output.
+/// Prints the table of one target to standard output.
 pub fn print_target(target: Target, rows: &[Row]) -> Result<(), CliError> {
     if rows.is_empty() {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `hyperprior rerun`: a run is done again, to the same numbers.
+//! `hyperprior rerun`: repeats a run, with the same numbers.
 
 use super::resume::Kind;
 use crate::error::CliError;
@@ -6,34 +6,34 @@ use crate::{fit, topics};
 use clap::Args;
 use std::path::PathBuf;
 
-/// Repeat a run exactly, by the config.toml in its folder.
+/// Repeat a run exactly, from the config.toml in its folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The numbers are the same on the same machine, whatever the number of threads. A model or data that have changed since are used as
-they are now, and that is said. Paths in DIR/config.toml are as they were given: run this from the same folder.
+The numbers are the same on the same machine, with any number of threads. If the model or the data have changed since the run, the
+current files are used, with a note. Paths in DIR/config.toml are as they were given: run this from the same folder.
 
 Examples:
   hyperprior fit model.bug --data data.json --seed 3 --out run
-  hyperprior rerun run                 the same again, on the screen
-  hyperprior rerun run --out again     and in another folder
+  hyperprior rerun run                 print the results again
+  hyperprior rerun run --out again     and save them to another folder
   hyperprior rerun run --json | diff - run/summary.json")]
 pub struct Rerun {
-    /// The folder of the run
+    /// Folder of the run
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Where the files go; nowhere, where it is not given
+    /// Folder for the files [default: none]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Print summary.json on standard output, and nothing else there
+    /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No progress bar, no messages
+    /// Show no progress bar and no messages
     #[arg(long)]
     quiet: bool,
 }
 
 impl Rerun {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         let Self { folder, out, json, quiet } = self;
         let note = |text: &str| {

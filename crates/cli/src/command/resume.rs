@@ -1,17 +1,17 @@
-//! `hyperprior resume`: a run that was broken off goes on.
+//! `hyperprior resume`: continues an interrupted run.
 
 use crate::error::CliError;
-use crate::output::{CHECKPOINT, read_config};
+use crate::run_dir::{CHECKPOINT, read_config};
 use crate::{fit, topics};
 use clap::Args;
 use std::path::{Path, PathBuf};
 
-/// Go on with a fit or a training that was stopped or killed.
+/// Continue a fit or training that was stopped or killed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` save their state in DIR every twenty seconds and when they are
-stopped. What comes out in the end is the same as if they had never been stopped. Paths in DIR/config.toml are as they were given:
-run this from the same folder.
+`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` save a checkpoint in DIR every twenty seconds and when they are
+stopped. A resumed run gives the same numbers as an uninterrupted one. Paths in DIR/config.toml are as they were given: run this
+from the same folder.
 
 Examples:
   hyperprior fit model.bug --data data.json --out run      (Ctrl-C)
@@ -19,18 +19,18 @@ Examples:
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --out topics      (Ctrl-C)
   hyperprior resume topics")]
 pub struct Resume {
-    /// The folder of the run
+    /// Folder of the run
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Print summary.json on standard output, and nothing else there
+    /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No progress bar, no messages
+    /// Show no progress bar and no messages
     #[arg(long)]
     quiet: bool,
 }
 
-/// What a run does.
+/// The kind of a run, with its configuration.
 pub enum Kind {
     /// A fit of a model.
     Fit(fit::Config),
@@ -39,7 +39,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// By the configuration in its folder.
+    /// The kind of the run in `folder`, by its configuration.
     pub fn of(folder: &Path) -> Result<Self, CliError> {
         let config: toml::Table = read_config(folder, "a run")?;
         if config.contains_key("infer") {
@@ -51,14 +51,14 @@ impl Kind {
 }
 
 impl Resume {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         let Self { folder, json, quiet } = self;
         match Kind::of(&folder)? {
             Kind::Fit(config) => {
                 if !folder.join(CHECKPOINT).exists() && folder.join("summary.json").exists() {
                     return Err(CliError::Usage(format!(
-                        "the run in `{}` came to its end; `hyperprior rerun {0}` does it again",
+                        "the run in `{}` is complete; repeat it with `hyperprior rerun {0}`",
                         folder.display()
                     )));
                 }

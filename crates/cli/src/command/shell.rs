@@ -1,13 +1,13 @@
-//! `hyperprior completions` and `hyperprior man`: what shells and manuals want to know.
+//! `hyperprior completions` and `hyperprior man`: shell completions and manual pages.
 
 use crate::error::CliError;
-use crate::output::WriteError;
+use crate::run_dir::WriteError;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// Print what a shell needs to complete the command's words.
+/// Print a shell completion script.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -15,12 +15,12 @@ Examples:
   hyperprior completions zsh > ~/.zfunc/_hyperprior
   hyperprior completions fish > ~/.config/fish/completions/hyperprior.fish")]
 pub struct Completions {
-    /// The shell
+    /// Shell
     shell: Shell,
 }
 
 impl Completions {
-    /// Prints them for a command.
+    /// Prints the script for a command.
     pub fn run<C: CommandFactory>(self) -> Result<(), CliError> {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut C::command(), "hyperprior", &mut text);
@@ -28,14 +28,14 @@ impl Completions {
     }
 }
 
-/// Print the manual page, or write one for each command into a folder.
+/// Print the manual page, or write one page per command to a folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   hyperprior man | man -l -
   hyperprior man --out ~/.local/share/man/man1")]
 pub struct Man {
-    /// Where a page for each command goes
+    /// Folder for one page per command [default: print the main page]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

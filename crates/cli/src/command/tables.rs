@@ -1,20 +1,20 @@
-//! `hyperprior reproduce tables`: the paper's tables of held-out perplexity, on a corpus that is at hand.
+//! `hyperprior reproduce tables`: the paper's tables of held-out perplexity, for a given corpus.
 
 use super::topics::chosen;
 use crate::error::CliError;
-use crate::tables::settings::{CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS};
-use crate::tables::{Choice, Flows, Job, Plan, Widths};
+use crate::studies::tables::settings::{CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS};
+use crate::studies::tables::{Choice, Flows, Job, Plan, Widths};
 use crate::topics::{Reading, at_least_one, name_of};
 use clap::Args;
-use hyperprior_def::{Belief, Family, Method};
+use hyperprior_def::{WeightPosterior, Family, Method};
 use std::path::PathBuf;
 
-/// Train the paper's models of text by each method, and print its tables of held-out perplexity.
+/// Train the paper's topic models with each method and print its tables of held-out perplexity.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every model is trained on nine tenths of the documents and measured on the rest: the same documents, the same hidden words, the
-same epochs and the same steps for all methods. Each cell is kept in DIR when it is done, and the same command goes on where it was
-stopped. The paper's own numbers stand beside; they are of other corpora.
+Every model is trained on nine tenths of the documents and evaluated on the rest, with the same documents, hidden words, epochs and
+steps for all methods. Finished cells are saved in DIR; after an interruption, the same command continues. The paper's numbers are
+printed for comparison, but they are for other corpora.
 
 Examples:
   hyperprior reproduce tables --corpus bible
@@ -22,60 +22,60 @@ Examples:
   hyperprior reproduce tables --corpus bible --layers 20 --layers 20-6 --seeds 1 --epochs 20 --steps 200 --out trial
   hyperprior reproduce tables --corpus bible --families poisson --methods low-rank:2,hvm,mean-field --flow none --no-curve")]
 pub struct Tables {
-    /// A file of word counts or of text, a folder of text files, or the word bible for the King James Bible, which is built in
+    /// File of word counts or text, folder of text files, or `bible` for the built-in King James Bible
     #[arg(long, value_name = "CORPUS")]
     corpus: PathBuf,
     #[command(flatten)]
     reading: Reading,
-    /// The widths of a model's layers, the one next to the words first, as 100-30 or 100,30; once for each row of the tables
+    /// Layer widths of a model, bottom layer first, as 100-30 or 100,30; give it once for each row of the tables
     #[arg(long, default_values = LAYERS, value_name = "LAYERS")]
     layers: Vec<Widths>,
-    /// The laws of latents
+    /// Families of latents, separated by commas
     #[arg(long, default_value = FAMILIES, value_delimiter = ',', value_name = "FAMILIES", value_parser = chosen::<Family>)]
     families: Vec<Family>,
-    /// The approximations of a document's latents, each a column: mean-field, hvm, low-rank:R, flow
+    /// Approximations of a document's latents, one column each: mean-field, hvm, low-rank:R, flow
     #[arg(long, default_value = METHODS, value_delimiter = ',', value_name = "METHODS", value_parser = chosen::<Method>)]
     methods: Vec<Method>,
-    /// Which models have a row with the paper's planar flows
+    /// Models that get a row with the paper's planar flows
     #[arg(long, value_enum, default_value_t = Flows::OneLayer, value_name = "WHICH")]
     flow: Flows,
-    /// The random seeds: of the documents set aside, of the words hidden in them, and of the training
+    /// Random seeds for the choice of held-out documents and hidden words and for training, separated by commas
     #[arg(long, default_value = SEEDS, value_delimiter = ',', value_name = "SEEDS", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seeds: Vec<u64>,
-    /// What is believed of a weight: gamma, log-normal, point
-    #[arg(long, default_value_t = WEIGHTS, value_name = "BELIEF", value_parser = chosen::<Belief>)]
-    weights: Belief,
-    /// How often every document is visited
+    /// Approximation of the weights' posterior: gamma, log-normal or point
+    #[arg(long, default_value_t = WEIGHTS, value_name = "BELIEF", value_parser = chosen::<WeightPosterior>)]
+    weights: WeightPosterior,
+    /// Passes over the documents
     #[arg(long, default_value_t = EPOCHS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
-    /// Draws of a document's latents in a step of the training: 1, 2, 4 or 8
+    /// Draws of a document's latents per training step: 1, 2, 4 or 8
     #[arg(long, default_value_t = DRAWS, value_name = "N")]
     draws: usize,
-    /// Steps that each document which was set aside is fitted for
+    /// Optimisation steps per held-out document
     #[arg(long, default_value_t = STEPS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     steps: u32,
-    /// How many of the documents set aside are measured at most, from all parts of the corpus
+    /// Largest number of held-out documents to evaluate, taken from all parts of the corpus
     #[arg(long, default_value_t = MEASURED, value_name = "N", value_parser = at_least_one)]
     measured: usize,
-    /// Steps at which the curve of models with one layer is measured, from the first seed
+    /// Numbers of steps at which to plot perplexity for the one-layer models, with the first seed
     #[arg(long, default_value = CURVE, value_delimiter = ',', value_name = "STEPS", value_parser = clap::value_parser!(u32).range(1..))]
     curve: Vec<u32>,
-    /// No curve
+    /// Plot no curve
     #[arg(long, conflicts_with = "curve")]
     no_curve: bool,
-    /// Where cells are kept, and tables.md, cells.csv and the picture of the curve go
+    /// Folder for finished cells, tables.md, cells.csv and the plot of the curve
     #[arg(long, default_value = "hyperprior-tables", value_name = "DIR")]
     out: PathBuf,
-    /// Print JSON on standard output, and nothing else there
+    /// Print JSON to standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// No progress bar, no messages
+    /// Show no progress bar and no messages
     #[arg(long)]
     quiet: bool,
 }
 
 impl Tables {
-    /// Runs it.
+    /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
         let plan = Plan {
             families: self.families,
@@ -104,7 +104,7 @@ impl Tables {
     }
 }
 
-/// The command as it was given.
+/// The command line, quoted for a shell.
 fn command() -> String {
     let quoted = |word: String| match word.contains(|x: char| x.is_whitespace() || "'\"$*?;&|<>()\\".contains(x)) {
         true => format!("'{}'", word.replace('\'', "'\\''")),

@@ -1,13 +1,13 @@
-//! A fit of a model file: watched while it runs, and told afterwards.
+//! A fit of a model file: its progress, its files and its report.
 
+mod checkpoint;
 mod files;
-mod foretold;
 mod job;
-mod kept;
+mod predictive;
 mod report;
 mod watch;
 
 pub use files::{Config, write};
 pub use job::Job;
-pub use report::report;
+pub use report::text;
 pub use watch::Watch;

@@ -1,100 +1,102 @@
-//! What a person reads about a finished fit.
+//! The report of a fit as text.
 
 use crate::error::CliError;
-use crate::names;
-use crate::render::{self, sparkline, two_figures};
-use hyperprior::bound::Estimate;
-use hyperprior::infer::{Correct, Doubt, Inferred, Method, Restarts, Verdict};
-use hyperprior::model::graph::{Quantity, Role};
-use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary};
-use hyperprior_bugs::fit::Source;
-use hyperprior_bugs::told::{Response, Told};
+use crate::render::terminal::{self, remedy, sparkline};
+use hyperprior::diagnostics::Verdict;
+use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source};
+use hyperprior::objective::Estimate;
+use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
+use hyperprior::report::{FitReport, LinearResponseSummary, Monitored, Role};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
-/// Characters that the course of the bound takes, and the fewest steps that make one.
+/// The width of the trace of the ELBO in characters, and the fewest steps for which it is shown.
 const TRACE: usize = 40;
 const TRACE_MIN: usize = 100;
 
-/// The whole report. `chosen` says that what is shown was asked for by name.
-pub fn report(told: &Told, chosen: bool) -> Result<String, CliError> {
-    let mut out = model(told);
+/// The whole report. `chosen` says that the quantities were selected by name.
+pub fn text(report: &FitReport, chosen: bool) -> Result<String, CliError> {
+    let mut out = model(report);
     out.push('\n');
-    lines(&mut out, &plan(told));
+    lines(&mut out, &plan(report));
     out.push('\n');
-    lines(&mut out, &bounds(told));
-    let _ = writeln!(out, "\n{}", verdict(told));
-    // The reason of the verdict is the first of the warnings.
-    for warning in told.warnings().iter().skip(usize::from(told.verdict() != Verdict::Trust)) {
-        let _ = writeln!(out, "Warning: {warning}.");
+    lines(&mut out, &bounds(report));
+    let _ = writeln!(out, "\n{}", verdict(report));
+    // The first warning is the reason for the verdict.
+    for warning in report.diagnostics().iter().skip(usize::from(report.verdict() != Verdict::Trust)) {
+        let _ = writeln!(out, "Warning: {}.", warning.worded(&remedy));
     }
-    let shown = if chosen { told.summaries.clone() } else { ordered(told) };
+    let shown = if chosen { report.summaries.clone() } else { ordered(report) };
     let _ = write!(
         out,
         "\n{}",
-        render::parameters_with(&shown, render::ROWS, told.response.as_ref().and_then(Response::sds))
+        terminal::parameters_with(
+            &shown,
+            terminal::ROWS,
+            report.linear_response.as_ref().and_then(LinearResponseSummary::sds)
+        )
     );
-    let discrete = discrete(told, &shown, chosen)?;
+    let discrete = discrete(report, &shown, chosen)?;
     if !discrete.is_empty() {
         let _ = write!(out, "\n{discrete}");
     }
     Ok(out)
 }
 
-/// What may be believed, and why.
-fn verdict(told: &Told) -> String {
-    let doubts = told.doubts();
-    let Some(Doubt { verdict, reason }) = doubts.first() else {
-        return match told.inferred() {
-            Some(_) => "Verdict: trust. The bound had settled, and k̂ is below its limit.".to_owned(),
-            None => "Verdict: trust. Nothing was approximated.".to_owned(),
-        };
-    };
-    let word = match verdict {
-        Verdict::Trust => "trust",
-        Verdict::MeansOnly => "means only; do not rely on spreads, tails and probabilities",
-        Verdict::Distrust => "distrust; do not rely on these numbers",
-    };
-    format!("Verdict: {word}. The reason: {reason}.")
+/// The verdict, with its reason.
+fn verdict(report: &FitReport) -> String {
+    let reason = report.reason(&remedy);
+    match report.verdict() {
+        Verdict::Trust => format!("Verdict: trust. {}.", capitalised(&reason)),
+        Verdict::MeansOnly => {
+            format!("Verdict: means only; do not rely on standard deviations, tails or probabilities. Reason: {reason}.")
+        }
+        Verdict::Distrust => format!("Verdict: distrust; do not rely on these numbers. Reason: {reason}."),
+    }
 }
 
-/// The summaries with parameters first, then discrete latents, then what is calculated; arrays stay together.
-fn ordered(told: &Told) -> Vec<Summary> {
-    let rank = |q: &Quantity| match (q.is_latent, q.is_discrete) {
+/// The summaries: continuous latents, then discrete latents, then computed quantities; arrays stay together.
+fn ordered(report: &FitReport) -> Vec<Summary> {
+    let rank = |q: &Monitored| match (q.is_latent, q.is_discrete) {
         (true, false) => 0,
         (true, true) => 1,
         (false, _) => 2,
     };
     let mut ranks: HashMap<&str, u8> = HashMap::new();
-    for quantity in told.quantities {
+    for quantity in &report.about.monitored {
         let of_array = ranks.entry(ElementName::parse(&quantity.name).array).or_insert(u8::MAX);
         *of_array = rank(quantity).min(*of_array);
     }
-    let mut summaries = told.summaries.clone();
+    let mut summaries = report.summaries.clone();
     summaries.sort_by_key(|s| ranks.get(ElementName::parse(&s.name).array).copied());
     summaries
 }
 
 /// One line on the model.
-fn model(told: &Told) -> String {
-    let of_kind = |is_discrete: bool| told.outline.iter().filter(move |o| o.is_discrete == is_discrete);
+fn model(report: &FitReport) -> String {
+    let of_kind = |is_discrete: bool| report.about.latents.iter().filter(move |o| o.is_discrete == is_discrete);
     let kind = |word: &str, is_discrete: bool| match of_kind(is_discrete).count() {
         0 => None,
-        len => Some(format!("{len} {word} ({})", names::line(of_kind(is_discrete).map(|o| o.name.as_str())))),
+        len => Some(format!("{len} {word} ({})", ranges::line(of_kind(is_discrete).map(|o| o.name.as_str())))),
     };
     let kinds: Vec<String> = [kind("discrete", true), kind("continuous", false)].into_iter().flatten().collect();
-    let observed = match told.observed {
+    let observed = match report.about.observed {
         0 => "nothing observed".to_owned(),
         1 => "1 observed node".to_owned(),
         n => format!("{n} observed nodes"),
     };
-    format!("{}: {observed}; latents: {}\n", told.name, kinds.join(", "))
+    format!("{}: {observed}; latents: {}\n", report.about.name, kinds.join(", "))
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 pub(super) type Lines = Vec<(&'static str, String)>;
 
 pub(super) fn lines(out: &mut String, lines: &Lines) {
-    // The hat of k̂ stands above its letter.
+    // The hat of k̂ has no width of its own.
     let len = |label: &str| label.chars().filter(|c| *c != '\u{302}').count();
     let width = lines.iter().map(|(label, _)| len(label)).max().unwrap_or(0);
     for (label, text) in lines {
@@ -103,23 +105,23 @@ pub(super) fn lines(out: &mut String, lines: &Lines) {
     }
 }
 
-/// What was done with each latent, and with what.
-fn plan(told: &Told) -> Lines {
+/// What was done with each latent, and the method.
+fn plan(report: &FitReport) -> Lines {
     let mut lines = Lines::new();
     let mut role = |label, role| {
-        let names = names::line(told.latents(role));
+        let names = ranges::line(report.latents(role));
         if !names.is_empty() {
             lines.push((label, names));
         }
     };
-    role("summed out", Role::SummedOut);
-    role("from its law", Role::FromLaw);
+    role("marginalised", Role::Marginalised);
+    role("prior only", Role::PriorOnly);
     role("fitted", Role::Fitted);
-    let Some(inferred) = told.inferred() else {
-        let how = match (&told.posterior.source, told.latents(Role::SummedOut).next()) {
-            (Source::Prior, _) => "nothing is observed: these are draws from the prior",
-            (_, None) => "no observation depends on the latents: these are draws from their laws",
-            _ => "exact: nothing is left to approximate, these are draws from the posterior itself",
+    let Some(inferred) = report.inferred() else {
+        let how = match (&report.posterior.source, report.latents(Role::Marginalised).next()) {
+            (Source::Prior, _) => "none: nothing is observed, so these are draws from the prior",
+            (_, None) => "none: no observation depends on the latents, so these are draws from their priors",
+            _ => "exact: every latent was marginalised, so these are draws from the posterior itself",
         };
         lines.push(("method", how.to_owned()));
         return lines;
@@ -127,133 +129,130 @@ fn plan(told: &Told) -> Lines {
     let used = inferred.method.to_string();
     lines.push((
         "method",
-        match told.settings.method {
+        match report.settings.method {
             asked if asked == inferred.method => used,
             Method::Auto => format!("{used}, chosen by auto"),
-            asked => format!("{used}, which {asked} comes to for these latents"),
+            asked => format!("{used} ({asked} was requested)"),
         },
     ));
     let [likelihood, prior, recursive] = &inferred.parts;
     lines.push(("likelihood", likelihood.clone()));
     lines.push(("prior", prior.clone()));
-    let is_exact = gap(told).is_none();
-    lines.push(("r", if is_exact { "none needed: the bound is exact".to_owned() } else { recursive.clone() }));
+    let is_exact = gap(report).is_none();
+    lines.push(("r", if is_exact { "not needed: the bound is exact".to_owned() } else { recursive.clone() }));
     let of_kind = |(plan, latents): (String, Vec<String>)| {
-        format!("{plan} ({})", names::line(latents.iter().map(String::as_str)))
+        format!("{plan} ({})", ranges::line(latents.iter().map(String::as_str)))
     };
-    lines.push(("gradient", told.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
-    lines.extend(course(inferred));
-    let correction = match (told.settings.correct, &inferred.moved) {
-        (Correct::Moves, Some(moved)) => {
-            let accepted = moved.accepted.map(|share| format!(", of which {:.0} % were accepted", 100.0 * share));
-            let plural = if moved.rounds == 1 { "" } else { "s" };
-            format!("resampled by weight, then {} move{plural} each{}", moved.rounds, accepted.unwrap_or_default())
+    lines.push(("gradient", report.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
+    lines.extend(fit_history(inferred));
+    let correction = match (report.settings.correct, &inferred.moved) {
+        (Correction::ResampleMove, Some(summary)) => {
+            let accepted = summary.accepted.map(|share| format!(" ({:.0} % accepted)", 100.0 * share));
+            let plural = if summary.moves == 1 { "" } else { "s" };
+            format!("resampled, then {} MCMC move{plural} each{}", summary.moves, accepted.unwrap_or_default())
         }
-        (Correct::Nothing, _) => "the approximation's own".to_owned(),
-        _ => "resampled by weight".to_owned(),
+        (Correction::None, _) => "uncorrected".to_owned(),
+        _ => "resampled".to_owned(),
     };
     lines.push(("draws", correction));
     lines
 }
 
-/// How the fits went: what was tried, when the last one ended and why, and whether others from elsewhere agree.
-fn course(inferred: &Inferred) -> Lines {
+/// The history of the fits: the candidates, when and why the last one ended, and whether restarts agree.
+fn fit_history(inferred: &Inferred) -> Lines {
     let mut lines = Lines::new();
-    if inferred.rungs.len() > 1 {
-        let tried = inferred.rungs.iter().map(|r| format!("{} ({:.3}, k̂ {:.2})", r.method, r.elbo, r.khat));
-        lines.push(("tried", tried.collect::<Vec<_>>().join(", ")));
+    if inferred.candidates.len() > 1 {
+        let candidates = inferred.candidates.iter().map(|r| format!("{} ({:.3}, k̂ {:.2})", r.method, r.elbo, r.khat));
+        lines.push(("candidates", candidates.collect::<Vec<_>>().join(", ")));
     }
     let fitted = &inferred.fitted;
-    let steps = match fitted.rounds.as_slice() {
+    let steps = match fitted.stages.as_slice() {
         [] => format!("{} step{}", fitted.steps, if fitted.steps == 1 { "" } else { "s" }),
         [.., last] => {
-            let halved = match fitted.rounds.len() - 1 {
+            let halved = match fitted.stages.len() - 1 {
                 0 => String::new(),
-                1 => ", their size halved once".to_owned(),
-                n => format!(", their size halved {n} times"),
+                1 => ", step size halved once".to_owned(),
+                n => format!(", step size halved {n} times"),
             };
-            let most = if fitted.steps == fitted.planned { ", the most it takes" } else { "" };
+            let most = if fitted.steps == fitted.planned { " (the maximum)" } else { "" };
             format!(
-                "{} steps{most}{halved}: R̂ {:.2} over windows, {:.3} nats to gain, gradient's signal to noise {} → {}",
-                fitted.steps,
-                last.rhat,
-                last.to_gain,
-                two_figures(fitted.rounds[0].signal[0]),
-                two_figures(last.signal[1]),
+                "{} steps{most}{halved}: R̂ {:.2} over windows, expected gain {:.3} nats",
+                fitted.steps, last.rhat, last.expected_gain,
             )
         }
     };
-    let dropped = match fitted.dropped {
+    let invalid = match fitted.dropped {
         0.0 => String::new(),
-        share => format!("; {:.1} % of the draws were impossible", 100.0 * share),
+        share => format!("; {:.1} % of the draws were invalid", 100.0 * share),
     };
-    lines.push(("fit", steps + &dropped));
-    if let Some(within) = &inferred.within {
-        let fits = match within.steps.len() {
+    lines.push(("fit", steps + &invalid));
+    if let Some(record) = &inferred.budget_record {
+        let fits = match record.steps.len() {
             1 => "1 fit".to_owned(),
             n => format!("{n} fits"),
         };
         let steps = inferred.steps;
         lines.push((
             "budget",
-            format!("spent after {fits} of {steps} steps in all; what could be left out was left out"),
+            format!("spent after {fits} with {steps} steps in all; optional work was skipped"),
         ));
     }
     if fitted.history.len() >= TRACE_MIN {
-        let course = sparkline(&fitted.history, TRACE, 1.0);
-        // A line that is flat says nothing.
-        if course.contains('▁') {
-            lines.push(("trace", format!("{course} of the bound")));
+        let trace = sparkline(&fitted.history, TRACE, 1.0);
+        // A flat line says nothing.
+        if trace.contains('▁') {
+            lines.push(("trace", format!("{trace} ELBO")));
         }
     }
-    if let Some(Restarts { elbo, rhat, latent }) = &inferred.restarts {
+    if let Some(Restarts { elbo, rhat, latent, .. }) = &inferred.restarts {
         let bounds = elbo.iter().map(|elbo| format!("{elbo:.3}")).collect::<Vec<_>>().join(", ");
         let agreement = match rhat {
-            Some(rhat) => format!("R̂ {rhat:.3} at most ({latent})"),
-            None => "none came as high".to_owned(),
+            Some(rhat) => format!("largest R̂ {rhat:.3} ({latent})"),
+            None => "no other fit came close".to_owned(),
         };
-        lines.push(("restarts", format!("{agreement}; bounds {bounds}")));
+        lines.push(("restarts", format!("{agreement}; ELBOs {bounds}")));
     }
     lines
 }
 
-/// The upper bound, where r leaves a gap at all.
-fn gap(told: &Told) -> Option<Estimate> {
-    let bounds = &told.inferred()?.bounds;
+/// The upper bound, if r leaves a gap.
+fn gap(report: &FitReport) -> Option<Estimate> {
+    let bounds = &report.inferred()?.bounds;
     bounds.upper.filter(|upper| (upper.value - bounds.elbo.value).abs() > 1e-9 * upper.value.abs().max(1.0))
 }
 
-/// The bound, the evidence, and how far to trust them.
-fn bounds(told: &Told) -> Lines {
-    let (elbo, evidence) = told.elbo();
-    let Some(inferred) = told.inferred() else {
-        return vec![("log evidence", format!("{:.4}, exactly", evidence.log))];
+/// The ELBO, the evidence and k̂.
+fn bounds(report: &FitReport) -> Lines {
+    let (elbo, evidence) = report.bounds();
+    let Some(inferred) = report.inferred() else {
+        return vec![("log evidence", format!("{:.4} (exact)", evidence.log))];
     };
-    let upper = match gap(told) {
+    let upper = match gap(report) {
         Some(upper) => format!(", at most {:.3} ± {:.3} with a perfect r", upper.value, upper.standard_error),
         None => String::new(),
     };
-    let tail = inferred.tail;
-    let log_evidence = match told.is_evidence_good() {
+    let tail = inferred.psis;
+    let log_evidence = match report.is_evidence_good() {
         true => format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error),
-        false => format!("at least {:.3}, by an estimate that is not to be trusted", evidence.log),
+        false => format!("at least {:.3} (the estimate is unreliable)", evidence.log),
     };
     let verdict = if tail.is_good() { "below" } else { "above" };
     vec![
-        ("bound", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
+        ("ELBO", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
         ("log evidence", log_evidence),
         ("k̂", format!("{:.2}, {verdict} its limit of {:.2}", tail.khat, tail.limit)),
     ]
 }
 
-/// The discrete section. Joint configurations are of latents: what is calculated from them says the same again.
-fn discrete(told: &Told, summaries: &[Summary], chosen: bool) -> Result<String, CliError> {
-    let draws = &told.posterior.draws;
-    if !told.has_discrete() {
+/// The discrete section. Joint configurations are of latents only, since computed quantities follow from them.
+fn discrete(report: &FitReport, summaries: &[Summary], chosen: bool) -> Result<String, CliError> {
+    let draws = &report.posterior.draws;
+    if !report.has_discrete() {
         return Ok(String::new());
     }
-    let latents: Vec<Monitor> = told
-        .quantities
+    let latents: Vec<Monitor> = report
+        .about
+        .monitored
         .iter()
         .filter(|q| q.is_discrete && q.is_latent)
         .map(|q| Monitor::parse(&q.name))
@@ -261,7 +260,7 @@ fn discrete(told: &Told, summaries: &[Summary], chosen: bool) -> Result<String, 
         .map_err(hyperprior::posterior::DrawsError::from)?;
     let own: Draws = if chosen || latents.is_empty() { draws.clone() } else { draws.select(&latents)? };
     let shown: Vec<_> = summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
-    Ok(render::discrete(&own, &shown, render::ROWS)?)
+    Ok(terminal::discrete(&own, &shown, terminal::ROWS)?)
 }
 
 #[cfg(test)]
@@ -269,49 +268,49 @@ mod tests {
     use super::*;
     use hyperprior::fit::Quiet;
     use hyperprior::infer::InferSettings;
-    use hyperprior::model::graph::Eliminate;
-    use hyperprior_bugs::fit::Task;
+    use hyperprior_graph::Marginalise;
+    use hyperprior_graph::fit::Task;
     use hyperprior_bugs::{Array, Data, Options, compile};
 
-    /// A bound that rises to the end vetoes trust, whatever k̂ says, and a large k̂ does in its own two steps.
+    /// A bound that still rises at the end vetoes trust for any k̂; a large k̂ does so in two degrees.
     #[test]
-    fn the_gravest_doubt_is_the_verdict() {
+    fn the_most_serious_diagnostic_decides_the_verdict() {
         let data = Data::default().with("y", Array::scalar(7.0));
         let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
         let compiled = compile(model, "coin", &data, &Options::default()).expect("a model");
-        let task = Task::new(compiled.graph, &Eliminate::Auto, &[]).expect("a task");
+        let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
         let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
         let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
-        let said = |settled: bool, khat: Option<f64>, memory: f64| {
+        let said = |converged: bool, khat: Option<f64>, memory: f64| {
             let mut posterior = posterior.clone();
             if let Source::Approximate(inferred) = &mut posterior.source {
-                inferred.has_settled = Some(settled);
+                inferred.has_converged = Some(converged);
                 if let Some(khat) = khat {
-                    inferred.tail.khat = khat;
-                    inferred.tail.ess = 10.0;
+                    inferred.psis.khat = khat;
+                    inferred.psis.ess = 10.0;
                 }
                 inferred.moved.as_mut().expect("moves").memory = memory;
             }
-            let told = Told::new(("coin".to_owned(), 1, vec![]), &task, settings.clone(), &posterior, 0.0);
-            let ess = told.summaries[0].ess;
-            (told.verdict(), report(&told, false).expect("a report"), ess)
+            let report = task.report(("coin".to_owned(), 1, vec![]), settings.clone(), &posterior, 0.0);
+            let ess = report.summaries[0].ess;
+            (report.verdict(), text(&report, false).expect("a report"), ess)
         };
         let (verdict, text, _) = said(true, None, 0.0);
         assert_eq!(verdict, Verdict::Trust, "{text}");
-        assert!(text.contains("\nVerdict: trust. The bound had settled"), "{text}");
+        assert!(text.contains("\nVerdict: trust. The ELBO had converged"), "{text}");
         assert!(text.contains("log evidence  -2."), "{text}");
         let (verdict, text, _) = said(false, None, 0.0);
         assert_eq!(verdict, Verdict::Distrust, "{text}");
-        let reason = "The reason: the bound was still rising; give it more steps (--steps 400).";
+        let reason = "Reason: the ELBO was still rising when the fit ended. Take more steps (--steps 400).";
         assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
         assert!(text.contains("log evidence  at least -2."), "{text}");
         let (verdict, text, ess) = said(true, Some(0.8), 1.0);
         assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
         assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
-        // Few draws have all the weight, and moves do not part them; or they do.
+        // A few draws have all the weight, and the moves do not mix; then, they do.
         let (verdict, text, ess) = said(true, Some(0.5), 1.0);
         assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
-        assert!(text.contains("The reason: the draws are worth no more than 10 independent ones"), "{text}");
+        assert!(text.contains("Reason: the effective sample size is 10"), "{text}");
         assert_eq!(said(true, Some(0.5), 0.1).0, Verdict::Trust);
         let (verdict, text, _) = said(false, Some(1.2), 0.0);
         assert_eq!(verdict, Verdict::Distrust);

@@ -1,32 +1,29 @@
-//! What is seen of a fit while it runs, and what is kept of that.
+//! The progress of a fit.
 
 use crate::progress::{Bar, StopFlag};
 use hyperprior::fit::{Observer, Phase, Progress};
-use hyperprior::journal::Journal;
 use std::ops::ControlFlow;
 
-/// Shows phases and steps on standard error, and stops on request.
+/// Shows phases and steps on standard error, and stops the fit on a signal.
 pub struct Watch {
     bar: Bar,
     stop: StopFlag,
-    /// Where the state of the work is kept.
-    pub journal: Option<Journal>,
-    /// Where the last run is, and how many steps it has.
+    /// The last step of the main fit, and its number of steps.
     pub step: (u64, u64),
 }
 
 impl Watch {
-    /// Nothing seen yet.
+    /// A bar without progress yet.
     pub fn new(quiet: bool, stop: &StopFlag) -> Self {
-        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), journal: None, step: (0, 0) }
+        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), step: (0, 0) }
     }
 
-    /// Says what comes next.
+    /// Shows the name of the next phase.
     pub fn phase(&self, phase: &str) {
         self.bar.say(phase);
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish();
     }
@@ -34,8 +31,8 @@ impl Watch {
 
 impl Observer for Watch {
     fn observe(&mut self, progress: &Progress) -> ControlFlow<()> {
-        // From here on there is an approximation that is worth keeping.
-        self.stop.keep();
+        // From here on there is an approximation to report.
+        self.stop.mark_results();
         if progress.phase == Phase::Main {
             self.step = (progress.step, progress.steps);
         }
@@ -48,9 +45,5 @@ impl Observer for Watch {
 
     fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
         self.bar.advance(work, done, of)
-    }
-
-    fn journal(&mut self) -> Option<&mut Journal> {
-        self.journal.as_mut()
     }
 }

@@ -1,4 +1,4 @@
-//! New data under the draws of a run: what is carried over, what is drawn anew, and what is told of it.
+//! Predictions for new data with the draws of a run.
 
 mod report;
 mod run;

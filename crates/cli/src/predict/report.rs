@@ -1,18 +1,17 @@
-//! What is told of new data, on paper and as JSON.
+//! The report of a prediction, as text and as JSON.
 
 use crate::error::CliError;
-use crate::names;
-use crate::output::summary::SCHEMA;
-use crate::render;
-use hyperprior::bound::Estimate;
-use hyperprior::posterior::{Draws, Kind, Parameters, Summary, summarise};
-use hyperprior_bugs::carry::Carry;
+use crate::render::terminal;
+use hyperprior::objective::Estimate;
+use hyperprior::posterior::{Draws, Kind, Parameters, Summary, ranges, summarise};
+use hyperprior::report::SCHEMA;
 use hyperprior_bugs::predict::Elpd;
+use hyperprior_bugs::transfer::Transfer;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// What there is to tell.
+/// A prediction.
 pub struct Predicted {
     /// The model's name.
     pub name: String,
@@ -20,15 +19,15 @@ pub struct Predicted {
     pub run: PathBuf,
     /// The seed.
     pub seed: u64,
-    /// What became of the latents.
-    pub carry: Carry,
-    /// Draws of what is shown.
+    /// Which latents are reused and which resimulated.
+    pub transfer: Transfer,
+    /// Draws of the monitored quantities.
     pub draws: Draws,
-    /// What the front end warned of.
+    /// The compiler's warnings.
     pub warned: Vec<String>,
-    /// The log predictive density of the new data's observations, but for those that the run has seen.
+    /// The log predictive density of the new observations, without those that the run was fitted to.
     pub elpd: Option<Elpd>,
-    /// How many of them it has.
+    /// The number of observations that the run was fitted to.
     pub seen: usize,
 }
 
@@ -40,25 +39,25 @@ pub struct PredictedSummary<'a> {
     run: &'a PathBuf,
     seed: u64,
     draws: usize,
-    carried: Vec<String>,
-    anew: Vec<String>,
+    reused: Vec<String>,
+    resimulated: Vec<String>,
     elpd: Option<Elpd>,
     seen: usize,
     warnings: Vec<String>,
-    parameters: Parameters<'a>,
+    parameters: Parameters,
 }
 
 impl Predicted {
-    /// What the draws say.
+    /// Summaries of the draws.
     pub fn summaries(&self) -> Vec<Summary> {
         summarise(&self.draws)
     }
 
     fn warnings(&self) -> Vec<String> {
-        let unlike = self.carry.unlike.iter().map(|(array, here, there)| {
+        let unlike = self.transfer.mismatched.iter().map(|(array, here, there)| {
             format!(
-                "`{array}` is drawn from its law, since it has {here} elements here and {there} in the run; --carry names \
-                 elements to carry over"
+                "`{array}` is resimulated, since it has {here} elements here and {there} in the run; name the elements to reuse \
+                 with --reuse"
             )
         });
         unlike.collect()
@@ -66,38 +65,38 @@ impl Predicted {
 
     /// `summary.json`.
     pub fn summary<'a>(&'a self, summaries: &'a [Summary]) -> PredictedSummary<'a> {
-        let short = |names: &[String]| names::ranges(names.iter().map(String::as_str));
+        let short = |names: &[String]| ranges::ranges(names.iter().map(String::as_str));
         PredictedSummary {
             schema: SCHEMA,
             model: &self.name,
             run: &self.run,
             seed: self.seed,
             draws: self.draws.len(),
-            carried: short(&self.carry.carried),
-            anew: short(&self.carry.anew),
+            reused: short(&self.transfer.reused),
+            resimulated: short(&self.transfer.resimulated),
             elpd: self.elpd,
             seen: self.seen,
             warnings: self.warned.iter().cloned().chain(self.warnings()).collect(),
-            parameters: Parameters(summaries),
+            parameters: Parameters(summaries.to_vec()),
         }
     }
 
-    /// For people.
+    /// The report as text.
     pub fn text(&self, summaries: &[Summary]) -> Result<String, CliError> {
         let line = |names: &[String]| match names {
             [] => "nothing".to_owned(),
-            names => names::line(names.iter().map(String::as_str)),
+            names => ranges::line(names.iter().map(String::as_str)),
         };
         let mut out = format!("{}: {} draws of {}\n\n", self.name, self.draws.len(), self.run.display());
-        let _ = writeln!(out, "carried over: {}", line(&self.carry.carried));
-        let _ = writeln!(out, "drawn anew:   {}", line(&self.carry.anew));
+        let _ = writeln!(out, "reused:       {}", line(&self.transfer.reused));
+        let _ = writeln!(out, "resimulated:  {}", line(&self.transfer.resimulated));
         if let Some(elpd) = self.elpd {
-            let shown = render::estimate(Estimate { value: elpd.value, standard_error: elpd.standard_error });
+            let shown = terminal::estimate(Estimate { value: elpd.value, standard_error: elpd.standard_error });
             let plural = if elpd.observations == 1 { "" } else { "s" };
-            let seen = if self.seen > 0 { "; those that the run has seen are left out" } else { "" };
+            let seen = if self.seen > 0 { "; those that the run was fitted to are excluded" } else { "" };
             let _ = writeln!(out, "elpd:         {shown}, of {} new observation{plural}{seen}", elpd.observations);
         } else if self.seen > 0 {
-            let _ = writeln!(out, "elpd:         none, since the run has seen all that is observed here");
+            let _ = writeln!(out, "elpd:         none, since the run was fitted to all observations");
         }
         let warnings = self.warnings();
         if !warnings.is_empty() {
@@ -107,10 +106,10 @@ impl Predicted {
         if summaries.is_empty() {
             return Ok(out);
         }
-        let _ = write!(out, "\n{}", render::parameters(summaries, render::ROWS));
+        let _ = write!(out, "\n{}", terminal::parameters(summaries, terminal::ROWS));
         if self.draws.columns().iter().any(|c| c.kind == Kind::Discrete) {
             let own: Vec<Summary> = summaries.iter().filter(|s| s.kind == Kind::Discrete).cloned().collect();
-            let discrete = render::discrete(&self.draws, &own, render::ROWS)?;
+            let discrete = terminal::discrete(&self.draws, &own, terminal::ROWS)?;
             if !discrete.is_empty() {
                 let _ = write!(out, "\n{discrete}");
             }

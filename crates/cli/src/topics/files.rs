@@ -1,9 +1,9 @@
 //! The files of a run.
 
-use super::told::Told;
+use super::summary::TopicsReport;
 use crate::error::CliError;
-use crate::html;
-use crate::output::{Columns, RunDirectory, WriteError, read_config};
+use crate::render::html;
+use crate::run_dir::{Columns, RunDirectory, WriteError, read_config};
 use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
 use hyperprior_def::topics::Topic;
@@ -20,7 +20,7 @@ pub struct Config {
     pub corpus: PathBuf,
     /// The share of documents that were set aside.
     pub heldout: f64,
-    /// How many words a topic is told by.
+    /// How many words a topic is report by.
     pub words: usize,
     /// How the corpus was read; nothing for `bible`.
     pub read: Option<ReadSettings>,
@@ -36,16 +36,16 @@ impl Config {
 }
 
 /// Writes all of them. Columns stand in the order of the topics.
-pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
-    activations(run, told)?;
-    let weights = told.training.terms();
-    let columns = by_topic(told, &|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
-    let rows = told.train.vocabulary();
+pub fn write(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteError> {
+    activations(run, report)?;
+    let weights = report.training.terms();
+    let columns = by_topic(report, &|topic| (0..weights.terms_len()).map(|v| weights.mean(v, topic.latent)).collect());
+    let rows = report.train.vocabulary();
     run.columns_parquet("weights.parquet", &Columns { key: "term", rows, labels: None, columns: &columns })?;
-    run.model(|file| told.training.save_model(Some(&told.topics), file))?;
-    run.trace(["epoch", "objective"], &told.trace)?;
-    run.json("topics.json", &told.topics)?;
-    let summary = told.summary();
+    run.model(|file| report.training.save_model(Some(&report.topics), file))?;
+    run.trace(["epoch", "objective"], &report.trace)?;
+    run.json("topics.json", &report.topics)?;
+    let summary = report.summary();
     html::write(run, &summary, None)?;
     // Last, since whoever waits for a run waits for this one.
     run.summary(&summary)?;
@@ -53,15 +53,15 @@ pub fn write(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
 }
 
 /// `activations.csv`: the documents in the order of the corpus; of those set aside the ones that were measured.
-fn activations(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
-    let [train, test] = told.places;
-    let learnt = train.iter().enumerate().map(|(d, place)| (*place, "train", told.activity.document(d, 0)));
-    let aside = test.iter().zip(&told.aside.activity).map(|(place, own)| (*place, "heldout", own.as_slice()));
+fn activations(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteError> {
+    let [train, test] = report.places;
+    let learnt = train.iter().enumerate().map(|(d, place)| (*place, "train", report.activity.document(d, 0)));
+    let aside = test.iter().zip(&report.aside.activity).map(|(place, own)| (*place, "heldout", own.as_slice()));
     let mut documents: Vec<(usize, &str, &[f32])> = learnt.chain(aside).collect();
     documents.sort_unstable_by_key(|document| document.0);
-    let rows: Vec<String> = documents.iter().map(|document| told.corpus.names()[document.0].clone()).collect();
+    let rows: Vec<String> = documents.iter().map(|document| report.corpus.names()[document.0].clone()).collect();
     let parts: Vec<&str> = documents.iter().map(|document| document.1).collect();
-    let columns = by_topic(told, &|topic| documents.iter().map(|document| document.2[topic.latent]).collect());
+    let columns = by_topic(report, &|topic| documents.iter().map(|document| document.2[topic.latent]).collect());
     let labels = Some((PART, parts.as_slice()));
     run.columns_csv(ACTIVATIONS, &Columns { key: "document", rows: &rows, labels, columns: &columns })?;
     Ok(())
@@ -71,6 +71,6 @@ fn activations(run: &RunDirectory, told: &Told) -> Result<(), WriteError> {
 pub const ACTIVATIONS: &str = "activations.csv";
 pub const PART: &str = "part";
 
-fn by_topic(told: &Told, column: &dyn Fn(&Topic) -> Vec<f32>) -> Vec<(String, Vec<f32>)> {
-    told.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
+fn by_topic(report: &TopicsReport, column: &dyn Fn(&Topic) -> Vec<f32>) -> Vec<(String, Vec<f32>)> {
+    report.topics.topics.iter().map(|topic| (format!("topic{}", topic.number), column(topic))).collect()
 }

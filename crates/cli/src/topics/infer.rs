@@ -1,50 +1,32 @@
 //! New documents: from the folder of a run to what is told of their topics.
 
+use super::inference::Inference;
 use super::input::NewDocuments;
-use super::{Config, Inferred, Watch, in_parts};
+use super::{Config, NewDocumentTopics, Watch, in_parts};
 use crate::error::CliError;
-use crate::output::{MODEL, RunDirectory};
+use crate::run_dir::{MODEL, RunDirectory};
 use crate::progress::StopFlag;
-use hyperprior_def::heldout::{FitSettings, Predictor};
+use hyperprior_def::heldout::Predictor;
 use hyperprior_def::{Error, Trained};
 use std::fs::File;
 use std::io::{BufReader, ErrorKind, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Instant;
-
-/// What is to be done.
-pub struct Inference {
-    /// The folder of the run.
-    pub run: PathBuf,
-    /// How documents are fitted.
-    pub fit: FitSettings,
-    /// The seed.
-    pub seed: u64,
-    /// How many topics of a document are told, and how many words of a topic.
-    pub top: usize,
-    pub words: usize,
-    /// Where the files go.
-    pub out: Option<PathBuf>,
-    /// Whether `summary.json` is printed.
-    pub json: bool,
-    /// Whether nothing else is.
-    pub quiet: bool,
-}
 
 impl Inference {
     /// Does it.
     pub fn run(self, documents: &NewDocuments) -> Result<(), CliError> {
         let began = Instant::now();
-        let stop = StopFlag::on_signals_once_kept();
+        let stop = StopFlag::on_signals_after_results();
         let watch = Watch::new(0, self.quiet);
         watch.documents("reading", 0);
         let trained = load(&self.run)?;
         let predictor = Predictor::of_trained(&trained, self.fit, self.seed)?;
         let known = documents.read(&trained, &self.run.join(MODEL))?;
-        known.notes.iter().for_each(|note| watch.note(&note.to_string()));
+        known.warnings.iter().for_each(|note| watch.note(&note.to_string()));
         let out = self.out.as_deref().map(folder).transpose()?;
         let corpus = &known.corpus;
-        let mut inferred = Inferred {
+        let mut inferred = NewDocumentTopics {
             inference: &self,
             name: documents.name(),
             trained: &trained,
@@ -57,7 +39,7 @@ impl Inference {
         watch.documents("documents", corpus.documents_len());
         for few in in_parts(corpus.documents_len()) {
             inferred.add(predictor.infer(corpus, few.clone()));
-            stop.keep();
+            stop.mark_results();
             watch.done(few.end);
             if stop.is_raised() {
                 break;
@@ -67,7 +49,7 @@ impl Inference {
         watch.finish();
         let written = out.as_ref().map_or(Ok(()), |out| inferred.write(out));
         let printed = self.print(&inferred, out.as_ref().filter(|_| written.is_ok()));
-        written.map_err(|error| CliError::NotKept { error, again: None })?;
+        written.map_err(|error| CliError::NotSaved { error, again: None })?;
         printed?;
         match inferred.found.len() {
             done if done < corpus.documents_len() => {
@@ -77,7 +59,7 @@ impl Inference {
         }
     }
 
-    fn print(&self, inferred: &Inferred, run: Option<&RunDirectory>) -> Result<(), CliError> {
+    fn print(&self, inferred: &NewDocumentTopics, run: Option<&RunDirectory>) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         if self.json {
             serde_json::to_writer_pretty(&mut out, &inferred.summary())?;

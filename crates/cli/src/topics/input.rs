@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
 use hyperprior_def::Trained;
-use hyperprior_def::corpus::{self, Corpus, Format, Known, KnownCorpus, Note, ReadSettings, StopWords, TextSettings};
+use hyperprior_def::corpus::{self, Corpus, Format, FixedVocabulary, FixedVocabularyCorpus, Warning, ReadSettings, StopWords, TextSettings};
 use std::path::{Path, PathBuf};
 
 /// The corpus and how it is read.
@@ -173,7 +173,7 @@ impl Reading {
         let (read, notes) = corpus::read(corpus, &self.settings())?;
         // A text always tells of its vocabulary.
         if let Some(option) = of_text
-            && !notes.iter().any(|note| matches!(note, Note::Vocabulary { .. }))
+            && !notes.iter().any(|note| matches!(note, Warning::Vocabulary { .. }))
         {
             let path = corpus.display();
             return Err(CliError::Usage(format!(
@@ -217,8 +217,8 @@ impl NewDocuments {
     }
 
     /// Reads them into the words of a model from this file.
-    pub fn read(&self, trained: &Trained, path: &Path) -> Result<KnownCorpus, CliError> {
-        let known = Known { vocabulary: trained.vocabulary(), path };
+    pub fn read(&self, trained: &Trained, path: &Path) -> Result<FixedVocabularyCorpus, CliError> {
+        let known = FixedVocabulary { vocabulary: trained.vocabulary(), path };
         if is_built_in(&self.documents) {
             return Ok(known.of(&corpus::bible(), &self.documents)?);
         }
@@ -253,9 +253,9 @@ pub fn read_again(path: &Path, settings: Option<&ReadSettings>) -> Result<(Corpu
     }
 }
 
-fn remedy(note: &Note) -> &'static str {
+fn remedy(note: &Warning) -> &'static str {
     match note {
-        Note::NumberedTerms { .. } => "; --vocab FILE names them",
+        Warning::NumberedTerms { .. } => "; --vocab FILE names them",
         _ => "",
     }
 }

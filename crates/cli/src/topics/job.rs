@@ -1,10 +1,10 @@
-//! A run: from a corpus to what is told of its topics, from the beginning or from a checkpoint.
+//! A run: from a corpus to what is summary of its topics, from the beginning or from a checkpoint.
 
-use super::{Aside, Config, Glance, Told, Watch, name_of, read_again, report, write};
+use super::{HeldOut, Config, Glance, TopicsReport, Watch, name_of, read_again, report, write};
 use crate::error::CliError;
-use crate::output::{CHECKPOINT, RunDirectory};
+use crate::run_dir::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
-use crate::saving;
+use crate::save_interval;
 use hyperprior_def::{Activity, Corpus, Topics, Training};
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -49,8 +49,8 @@ impl Job {
         is_resumed: bool,
     ) -> Result<(), CliError> {
         let began = Instant::now();
-        let interval = saving::interval()?;
-        let stop = StopFlag::on_signals_once_kept();
+        let interval = save_interval::interval()?;
+        let stop = StopFlag::on_signals_after_results();
         let mut watch = Watch::new(self.config.train.epochs, self.quiet);
         let (corpus, notes) = read()?;
         notes.iter().for_each(|note| watch.note(note));
@@ -72,11 +72,11 @@ impl Job {
             run.config(&self.config)?;
             if !is_resumed {
                 // An earlier run's would be gone on from in the place of this one's.
-                run.forget_checkpoint();
+                run.remove_checkpoint();
             }
         }
         let is_saved = climb(&mut training, (&train, &test), (run.as_ref(), interval), &stop, &mut watch)?;
-        let aside = Aside::new(&training, (&train, &test), &stop, &watch)?;
+        let aside = HeldOut::new(&training, (&train, &test), &stop, &watch)?;
         watch.say("topics");
         let activity = Activity::new(&training, &train);
         let topics = Topics::new(&training, &train, &activity, self.config.words);
@@ -84,7 +84,7 @@ impl Job {
         let elbo = training.bound(BOUND_ROUNDS) / words;
         watch.finish();
         let history = training.history().iter().enumerate();
-        let told = Told {
+        let summary = TopicsReport {
             name: self.name.clone(),
             corpus: &corpus,
             train: &train,
@@ -98,22 +98,22 @@ impl Job {
             wall_seconds: began.elapsed().as_secs_f64(),
         };
         // Neither a full disk nor a reader that left may take the other's results away.
-        let written = run.as_ref().map_or(Ok(()), |run| write(run, &told));
-        let printed = self.print(&told, run.as_ref().filter(|_| written.is_ok()));
+        let written = run.as_ref().map_or(Ok(()), |run| write(run, &summary));
+        let printed = self.print(&summary, run.as_ref().filter(|_| written.is_ok()));
         let again =
             run.as_ref().filter(|_| is_saved).map(|run| format!("`hyperprior resume {}`", run.path().display()));
-        written.map_err(|error| CliError::NotKept { error, again: again.clone() })?;
+        written.map_err(|error| CliError::NotSaved { error, again: again.clone() })?;
         printed?;
         let remedy = again.map_or_else(String::new, |again| format!("; {again} goes on"));
-        if told.is_stopped() {
+        if summary.is_stopped() {
             let (epoch, epochs) = (training.epoch(), self.config.train.epochs);
             return Err(CliError::StoppedTraining { epoch, epochs, remedy });
         }
-        if let Some((measured, documents)) = told.unmeasured() {
+        if let Some((measured, documents)) = summary.unmeasured() {
             return Err(CliError::StoppedMeasuring { measured, documents, remedy });
         }
         if let Some(run) = &run {
-            run.forget_checkpoint();
+            run.remove_checkpoint();
         }
         Ok(())
     }
@@ -141,13 +141,13 @@ impl Job {
         Err(hyperprior_def::Error::Checkpoint { reason }.into())
     }
 
-    fn print(&self, told: &Told, run: Option<&RunDirectory>) -> Result<(), CliError> {
+    fn print(&self, summary: &TopicsReport, run: Option<&RunDirectory>) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            serde_json::to_writer_pretty(&mut out, &told.summary())?;
+            serde_json::to_writer_pretty(&mut out, &summary.summary())?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", crate::paint::for_stdout(&report(told)))?;
+            write!(out, "{}", crate::render::style::for_stdout(&report(summary)))?;
             if let Some(run) = run {
                 let (folder, page) = (run.path().display(), run.path().join("report.html"));
                 writeln!(
@@ -175,13 +175,13 @@ fn climb(
     watch.begin();
     let mut saver = Saver { run, at: Instant::now(), is_saved: training.epoch() > 0, is_failing: false };
     if training.epoch() > 0 {
-        stop.keep();
+        stop.mark_results();
     }
     while training.epoch() < epochs && !stop.is_raised() {
         let began = Instant::now();
         let epoch = training.run_epoch();
         // From here on there are topics that are worth keeping.
-        stop.keep();
+        stop.mark_results();
         watch.epoch(&epoch, words, began);
         let is_fifth = epoch.number.is_multiple_of(epochs.div_ceil(GLANCES)) && epoch.number < epochs;
         if let Some(glance) = glance.as_ref().filter(|_| is_fifth) {

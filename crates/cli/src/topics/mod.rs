@@ -1,26 +1,29 @@
 //! Topics of a corpus: what is asked for, trained, measured on documents set aside, and told.
 
-mod aside;
+mod batches;
+mod heldout;
 mod files;
-mod foretold;
+mod perplexity;
 mod infer;
-mod inferred;
+mod inference;
+mod new_documents;
 mod input;
 mod job;
 mod layers;
 mod report;
-mod told;
+mod summary;
 mod watch;
 
-pub use aside::{Aside, in_parts};
+pub use batches::in_parts;
+pub use heldout::HeldOut;
 pub use files::{Config, write};
-pub use foretold::Glance;
-pub use infer::Inference;
-pub use inferred::Inferred;
+pub use perplexity::Glance;
+pub use inference::Inference;
+pub use new_documents::NewDocumentTopics;
 use input::read_again;
 pub use input::{Input, NewDocuments, Reading, at_least_one, in_options, name_of};
 pub use job::Job;
 pub use layers::Layers;
 pub use report::{duration, grouped, report};
-pub use told::Told;
+pub use summary::TopicsReport;
 pub use watch::Watch;

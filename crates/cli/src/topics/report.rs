@@ -1,9 +1,9 @@
 //! What a person reads about a finished training.
 
-use super::foretold::Foretold;
+use super::perplexity::Perplexity;
 use super::layers::in_words;
-use super::told::Told;
-use crate::table;
+use super::summary::TopicsReport;
+use crate::render::terminal::table;
 use hyperprior_def::heldout::Heldout;
 use hyperprior_def::topics::{Theme, Topic, Word};
 use std::fmt::Write as _;
@@ -12,48 +12,48 @@ use std::fmt::Write as _;
 const ROWS: usize = 50;
 
 /// The whole report.
-pub fn report(told: &Told) -> String {
-    let mut out = format!("{}\n\n", corpus(told));
-    for (label, text) in facts(told) {
+pub fn report(summary: &TopicsReport) -> String {
+    let mut out = format!("{}\n\n", corpus(summary));
+    for (label, text) in facts(summary) {
         let _ = writeln!(out, "{label:<10}  {text}");
     }
-    if let Some(foretold) = &told.aside.foretold {
+    if let Some(foretold) = &summary.aside.foretold {
         let _ = write!(out, "\n{}", perplexities(foretold));
     }
-    for (i, warning) in told.warnings().iter().enumerate() {
+    for (i, warning) in summary.warnings().iter().enumerate() {
         let _ = writeln!(out, "{}Warning: {warning}.", if i == 0 { "\n" } else { "" });
     }
-    let _ = write!(out, "\n{}", topics(&told.topics.topics));
-    for (above, themes) in told.topics.themes.iter().enumerate() {
+    let _ = write!(out, "\n{}", topics(&summary.topics.topics));
+    for (above, themes) in summary.topics.themes.iter().enumerate() {
         let _ = write!(out, "\n{}", upper(above + 2, themes));
     }
     out
 }
 
-fn corpus(told: &Told) -> String {
-    let (all, train) = (told.corpus, told.train);
+fn corpus(summary: &TopicsReport) -> String {
+    let (all, train) = (summary.corpus, summary.train);
     let aside = match all.documents_len() - train.documents_len() {
         0 => String::new(),
         aside => format!("; {} documents set aside", grouped(aside as u64)),
     };
     let [documents, terms] = [all.documents_len(), all.terms_len()].map(|len| grouped(len as u64));
-    format!("{}: {documents} documents, {terms} terms, {} words{aside}", told.name, grouped(all.tokens_len()))
+    format!("{}: {documents} documents, {terms} terms, {} words{aside}", summary.name, grouped(all.tokens_len()))
 }
 
-fn facts(told: &Told) -> Vec<(&'static str, String)> {
-    let settings = told.training.settings();
-    let epochs = if told.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
+fn facts(summary: &TopicsReport) -> Vec<(&'static str, String)> {
+    let settings = summary.training.settings();
+    let epochs = if summary.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
     vec![
         ("layers", in_words(&settings.layers)),
         ("method", format!("{}, {} weights", settings.method, settings.weights)),
-        ("epochs", format!("{}{epochs}", told.training.epoch())),
-        ("time", duration(told.wall_seconds)),
-        ("bound", format!("{:.4} per word", told.elbo)),
+        ("epochs", format!("{}{epochs}", summary.training.epoch())),
+        ("time", duration(summary.wall_seconds)),
+        ("bound", format!("{:.4} per word", summary.elbo)),
     ]
 }
 
 /// The perplexity of hidden words, and what the shares of all words come to.
-fn perplexities(foretold: &Foretold) -> String {
+fn perplexities(foretold: &Perplexity) -> String {
     let row = |what: &str, (found, unigram): &(Heldout, f64)| {
         let numbers = [found.perplexity, found.perplexity_averaged, *unigram].map(figures);
         [what.to_owned()].into_iter().chain(numbers).collect::<Vec<_>>()

@@ -36,7 +36,7 @@ impl Watch {
     /// Says something that stays, unless the person wants quiet.
     pub fn note(&self, note: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("Note: {note}"));
+            self.bar.suspend(|| eprintln!("Warning: {note}"));
         }
     }
 

@@ -1,51 +1,56 @@
-//! Where a fit starts: a tempered pass over the model, black box in log p, whose chains are clustered into components.
+//! Where a fit starts: chains on a tempered posterior, which need only log p, clustered into components.
 //!
-//! A start in the wrong place is the commonest way for a variational fit to fail. Chains that walk p(x, z)^β with β < 1
-//! cross between modes more easily than the posterior itself lets them.
+//! A start in the wrong place is the most common reason for a variational fit to fail. Chains on p(x, z)^β with β < 1 cross between
+//! modes more easily than chains on the posterior itself.
 
-use super::FitSettings;
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::model::{Model, Support, describe};
 use crate::prior::Start;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Stream, stream};
+use hyperprior_math::random::{Purpose, Stream, stream};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-/// What a start is made from.
+/// What a start is made from. See [`StartSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StartKind {
     /// Clusters of tempered chains.
     #[default]
     Tempered,
-    /// Every λ at the mean-field optimum with a spread of `scale` and no coupling: with a small scale the hierarchical model
-    /// starts as mean-field.
+    /// Independent λ at the mean-field optimum with standard deviation `scale`; if that is small, the hierarchical model starts as
+    /// mean-field.
     MeanField,
 }
 
 /// Where a fit starts.
+///
+/// ```
+/// use hyperprior::fit::{FitSettings, StartKind, StartSettings};
+/// let start = StartSettings { kind: StartKind::MeanField, scale: 0.1, ..StartSettings::single() };
+/// let settings = FitSettings { start, ..FitSettings::default() };
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StartSettings {
     /// What the start is made from.
     pub kind: StartKind,
-    /// How many starts are tried; with more than one, each gets a short run and the best by the bound goes on.
+    /// The number of starts; with more than one, each gets a short run, and the one with the best bound is continued.
     pub tries: usize,
-    /// Steps of each short run.
+    /// The steps of each short run.
     pub steps: u64,
     /// Draws per component when the starts are ranked.
     pub ranking_draws: usize,
-    /// The power of the density that the chains walk.
+    /// β, the power of the density on which the chains run.
     pub temper: f64,
-    /// How many chains.
+    /// The number of chains.
     pub chains: usize,
-    /// Sweeps over the latents.
+    /// The number of sweeps over the latents.
     pub sweeps: usize,
-    /// The spread of λ around a location for which the chains give none.
+    /// The minimum standard deviation of λ around a location.
     pub scale: f64,
 }
 
@@ -65,7 +70,7 @@ impl Default for StartSettings {
 }
 
 impl StartSettings {
-    /// A single start, no short runs.
+    /// A single start, without short runs.
     pub fn single() -> Self {
         Self { tries: 1, ..Self::default() }
     }
@@ -82,7 +87,7 @@ impl StartSettings {
             return bad("start.ranking_draws", "0".to_owned(), "at least one draw is needed");
         }
         if !(self.temper > 0.0 && self.temper <= 1.0) {
-            return bad("start.temper", self.temper.to_string(), "it is a power above 0, at most 1");
+            return bad("start.temper", self.temper.to_string(), "it must be a power above 0 and at most 1");
         }
         if !(self.scale > 0.0 && self.scale.is_finite()) {
             return bad("start.scale", self.scale.to_string(), "it must be above 0");
@@ -91,42 +96,32 @@ impl StartSettings {
     }
 }
 
-/// The most evaluations of the log joint that the tempered pass may take.
+/// The maximum number of evaluations of the log joint by the tempered chains.
 const EVALUATIONS_MAX: usize = 4000;
-/// λ with more parameters than this get no covariance from the chains.
+/// With more parameters than this, λ gets no covariance from the chains.
 const COVARIANCE_MAX: usize = 64;
-/// Points tried for each new centre.
+/// The number of points tried for each new centre.
 const CANDIDATES: usize = 8;
-/// Rounds of k-means after the centres are chosen.
+/// Iterations of k-means after the centres are chosen.
 const LLOYD: usize = 3;
-/// Streams of the tempered pass are apart from all others.
-const TEMPER_STEP: u64 = u64::MAX - 2;
 
-/// One start per try.
-pub(super) fn starts(model: &dyn Model, q: &Variational, settings: &FitSettings) -> Result<Vec<Start>> {
-    if settings.start.kind == StartKind::MeanField && q.prior().noise_len() > 0 {
-        let point = q.to_mean_field();
-        // Few draws will do, as long as the replicates divide them.
-        let draws = 16_usize.next_multiple_of(settings.gradient.replicates);
-        let gradient = crate::gradient::GradientSettings { draws, ..settings.gradient.clone() };
-        let start = StartSettings { kind: StartKind::Tempered, ..settings.start.clone() };
-        let settings = FitSettings { start, gradient, ..settings.clone() };
-        let fitted = super::fit(model, &point, &settings, &mut super::Quiet)?;
-        return Ok(vec![Start::at(fitted.theta, settings.start.scale)]);
-    }
-    let chains = temper(model, settings)?;
-    (0..settings.start.tries as u64)
-        .map(|number| {
-            Ok(cluster(&chains, q, settings.start.scale, &mut stream(settings.seed, TEMPER_STEP, 1 + number, 0)))
-        })
-        .collect()
+/// The starts, from clusters of tempered chains.
+pub(super) fn tempered_starts(
+    model: &dyn Model,
+    q: &Variational,
+    seed: u64,
+    settings: &StartSettings,
+) -> Result<Vec<Start>> {
+    let chains = temper(model, seed, settings)?;
+    let cluster = |number| cluster(&chains, q, settings.scale, &mut stream(seed, Purpose::Temper.step(), 1 + number, 0));
+    Ok((0..settings.tries as u64).map(cluster).collect())
 }
 
-/// Chains at the end of the tempered pass, a column per latent, those with no finite density left out.
-fn temper(model: &dyn Model, settings: &FitSettings) -> Result<Batch> {
+/// The final states of the tempered chains, a column per latent, without those whose density is not finite.
+fn temper(model: &dyn Model, seed: u64, settings: &StartSettings) -> Result<Batch> {
     let latents = model.latents();
-    let chains_len = settings.start.chains;
-    let mut streams: Vec<Stream> = (0..chains_len).map(|s| stream(settings.seed, TEMPER_STEP, 0, s as u64)).collect();
+    let chains_len = settings.chains;
+    let mut streams: Vec<Stream> = (0..chains_len).map(|s| stream(seed, Purpose::Temper.step(), 0, s as u64)).collect();
     let mut z = Batch::zeros(latents.len(), chains_len);
     for i in 0..latents.len() {
         for (z, rng) in z.column_mut(i).iter_mut().zip(&mut streams) {
@@ -135,7 +130,7 @@ fn temper(model: &dyn Model, settings: &FitSettings) -> Result<Batch> {
     }
     let mut log_p = vec![0.0; chains_len];
     model.log_joint(&z, &mut log_p)?;
-    let sweeps = settings.start.sweeps.min(EVALUATIONS_MAX / latents.len());
+    let sweeps = settings.sweeps.min(EVALUATIONS_MAX / latents.len());
     let mut moved = vec![0.0; chains_len];
     let mut log_p_moved = vec![0.0; chains_len];
     for _ in 0..sweeps {
@@ -148,9 +143,9 @@ fn temper(model: &dyn Model, settings: &FitSettings) -> Result<Batch> {
             let column = z.column_mut(i);
             for s in 0..chains_len {
                 let u: f64 = streams[s].random();
-                // From an impossible place every possible one is better.
+                // From an impossible state every possible one is accepted.
                 let rise = if log_p[s].is_finite() { log_p_moved[s] - log_p[s] } else { f64::INFINITY };
-                if log_p_moved[s].is_finite() && u.ln() < settings.start.temper * rise {
+                if log_p_moved[s].is_finite() && u.ln() < settings.temper * rise {
                     log_p[s] = log_p_moved[s];
                 } else {
                     column[s] = moved[s];
@@ -185,10 +180,10 @@ fn scatter(support: Support, rng: &mut Stream) -> f64 {
     }
 }
 
-/// A Metropolis proposal, symmetric on the scale where the support is the whole line or nearly so: a start needs no more.
+/// A Metropolis proposal, symmetric on the unconstrained scale or nearly so, which is enough for a start.
 fn propose(support: Support, z: f64, rng: &mut Stream) -> f64 {
     let normal: f64 = StandardNormal.sample(rng);
-    // Steps of very different sizes, so that some fit whatever the scale is.
+    // Steps of very different sizes, so that some suit any scale.
     let size: f64 = [0.1, 0.5, 2.0, 6.0][rng.random_range(0..4)];
     match support {
         Support::Positive => z * (size.min(2.0) * normal).exp(),
@@ -206,22 +201,21 @@ fn propose(support: Support, z: f64, rng: &mut Stream) -> f64 {
     }
 }
 
-/// Clusters the chains into the prior's components: distant centres first (greedy k-means++), then a few rounds of
-/// k-means.
+/// Clusters the chains into the prior's components: distant centres by greedy k-means++, then a few iterations of k-means.
 pub(crate) fn cluster(chains: &Batch, q: &Variational, scale: f64, rng: &mut Stream) -> Start {
     let components_len = q.prior().components_len();
-    // Distances are those of λ, where the components will live.
+    // Distances are between λ, since the components are distributions of λ.
     let points = lambdas(chains, q.likelihood());
     if q.prior().columns_len() == 0 && components_len == 1 {
-        // A point goes where a chain is: between two modes there may be nothing.
+        // A point starts at a chain: between two modes there may be no mass.
         let s = rng.random_range(0..points.len());
         return Start::at(points[s].clone(), scale);
     }
     let mut centres = vec![points[rng.random_range(0..points.len())].clone()];
     let mut far: Vec<f64> = points.iter().map(|p| distance(p, &centres[0])).collect();
     while centres.len() < components_len {
-        // Of a few distant points, the one that leaves the chains nearest to their centres: a mode of its own, not the edge of
-        // a wide one.
+        // Of a few distant points, the one that brings the chains closest to their centres: another mode, not the edge of a wide
+        // one.
         let nearer = |c: &[f64]| -> Vec<f64> { points.iter().zip(&far).map(|(p, f)| f.min(distance(p, c))).collect() };
         let total = |far: &[f64]| far.iter().sum::<f64>();
         let tried: Vec<(usize, Vec<f64>)> =
@@ -258,14 +252,14 @@ fn moments(own: &[&[f64]], floor: f64, start: &mut Start) {
     let count = own.len() as f64;
     let mean: Vec<f64> = (0..n).map(|i| own.iter().map(|l| l[i]).sum::<f64>() / count).collect();
     let moment = |i: usize, j: usize| own.iter().map(|l| (l[i] - mean[i]) * (l[j] - mean[j])).sum::<f64>() / count;
-    // The chains' spread holds the likelihood's own too, and the tempering's; half of it is nearer to λ's.
+    // The spread of the chains includes that of the likelihood and of the tempering; half of it is closer to that of λ.
     let half = |i: usize, j: usize| 0.5 * moment(i, j) + if i == j { 0.5 * floor * floor } else { 0.0 };
     start.scales.push((0..n).map(|i| half(i, i).sqrt()).collect());
     start.covariances.push((n <= COVARIANCE_MAX).then(|| (0..n * n).map(|e| half(e / n, e % n)).collect()));
     start.locations.push(mean);
 }
 
-/// The λ of a likelihood centred at each chain.
+/// The λ of a likelihood centred at the state of each chain.
 fn lambdas(chains: &Batch, likelihood: &dyn Likelihood) -> Vec<Vec<f64>> {
     (0..chains.draws_len())
         .map(|s| {
@@ -289,7 +283,7 @@ fn assign(points: &[Vec<f64>], centres: &[Vec<f64>]) -> Vec<usize> {
     points.iter().map(nearest).collect()
 }
 
-/// An index drawn with probability proportional to its weight; any, where all weights are zero.
+/// An index drawn with probability proportional to its weight, or uniformly if all weights are zero.
 fn weighted(weights: &[f64], rng: &mut Stream) -> usize {
     let total: f64 = weights.iter().sum();
     if !(total > 0.0) {

@@ -1,17 +1,17 @@
 //! The difference estimator for Poisson factors: ∂E[f]/∂λ_i = rate · E[f_i(z_i + 1) − f_i(z_i)], λ_i the log rate.
 //!
-//! Two values per draw, however wide the distribution: what local expectation turns to when a sum would be long.
+//! Two values per draw, however wide the distribution: local expectation falls back to it when its sum would be long.
 
-use super::local_expectation::possible;
-use super::pass::{Pass, covered_by};
-use super::{GradientSettings, Summed};
+use super::GradientSettings;
+use super::impossible::possible;
 use crate::error::Result;
 use crate::model::Conditionals;
+use crate::objective::{Pass, Summed, covered_by};
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::vector::add_scaled;
 
-/// Adds the estimate for latent `i`; says whether it could, which takes a factor that has such a rate.
+/// Adds the estimate for latent `i`; returns false if its factor has no such rate.
 pub(super) fn add(
     pass: &mut Pass,
     conditionals: &dyn Conditionals,
@@ -27,7 +27,7 @@ pub(super) fn add(
         pass.scratch.give(rate);
         return Ok(false);
     }
-    // Every value that any draw needs, once.
+    // The distinct values that the draws need.
     let mut values = pass.scratch.take(2 * draws_len);
     for (pair, z) in values.chunks_exact_mut(2).zip(pass.draws.z.column(i)) {
         pair.copy_from_slice(&[*z, z + 1.0]);

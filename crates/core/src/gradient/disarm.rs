@@ -1,19 +1,19 @@
-//! DisARM (Dong, Mnih and Tucker, 2020) for Bernoulli factors: two draws made from u and 1 − u, and the difference between what
-//! they are worth.
+//! DisARM (Dong, Mnih and Tucker, 2020) for Bernoulli factors: two draws made from u and 1 − u, and the difference between their
+//! signals.
 //!
-//! For b and b̃ so coupled, ∂E[f]/∂λ_i = E[½ (f(b) − f(b̃)) (b_i − b̃_i) σ(|λ_i|)], with f the terms that contain z_i. Where the two
-//! agree about z_i nothing is added.
+//! For b and b̃ coupled in this way, ∂E[f]/∂λ_i = E[½ (f(b) − f(b̃)) (b_i − b̃_i) σ(|λ_i|)], with f the terms that contain z_i.
+//! If the two have the same z_i, nothing is added.
 
-use super::pass::Pass;
 use super::{GradientSettings, Plan};
 use crate::error::Result;
 use crate::model::Model;
+use crate::objective::Pass;
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::special::sigmoid;
 
 impl Pass {
-    /// Makes every second draw of the coins that are planned so the antithesis of the one before it, with which it shares λ.
+    /// Makes every second draw of the latents that use DisARM antithetic to the draw before it, which has the same λ.
     pub(super) fn couple(&mut self, q: &Variational, plans: &[Plan]) {
         let draws_len = self.draws.z.draws_len();
         let coins = || (0..plans.len()).filter(|&i| plans[i] == Plan::DisArm);
@@ -35,7 +35,7 @@ impl Pass {
     }
 }
 
-/// Adds the estimate for every latent that is planned so.
+/// Adds the estimate for every latent that uses DisARM.
 pub(super) fn add(
     pass: &mut Pass,
     model: &dyn Model,

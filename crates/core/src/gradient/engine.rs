@@ -1,12 +1,13 @@
-//! A whole gradient step: every component, cut into blocks of draws that any number of threads may share.
+//! A whole gradient step: every component, split into blocks of draws that run in parallel.
 //!
 //! The blocks and their random streams depend on the settings alone, and their results are added in order, so the numbers
-//! are the same at any thread count.
+//! are the same for any number of threads.
 
 use super::switches::Flips;
-use super::{GradientSettings, Pass, Plan, plan};
+use super::{GradientSettings, Plan, plan};
 use crate::error::{Error, Result};
 use crate::model::{Model, describe};
+use crate::objective::Pass;
 use crate::recursive::Space;
 use crate::variational::Variational;
 use hyperprior_math::random::{Stream, stream};
@@ -16,12 +17,13 @@ use rayon::prelude::*;
 /// Draws per block: two vectors of eight, small enough that a few dozen draws keep several threads busy.
 const BLOCK: usize = 16;
 
-/// A stochastic estimate of the bound, as a gradient step leaves it.
+/// A stochastic estimate of the bound from a gradient step. See [`GradientEngine`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Estimate {
     /// The mean integrand.
     pub elbo: f64,
-    /// How many draws were dropped because their integrand was not finite.
+    /// How many draws were invalid because their integrand was not finite.
     pub dropped: usize,
     /// How many draws there were.
     pub drawn: usize,
@@ -43,6 +45,18 @@ struct Block {
 }
 
 /// The working memory of gradient steps.
+///
+/// ```
+/// use hyperprior::gradient::{GradientEngine, GradientSettings};
+/// use hyperprior::{Model, Variational, likelihood::MeanField, targets::Ising};
+/// let model = Ising::ring(4, 0.5)?;
+/// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
+/// let mut engine = GradientEngine::new(&model, &q, &GradientSettings::default())?;
+/// let mut d_theta = [0.0; 4];
+/// let estimate = engine.step(&model, &q, (1, 0), (&[0.5; 4], &[]), (&mut d_theta, &mut []))?;
+/// assert!(estimate.elbo.is_finite() && d_theta.iter().all(|d| d.is_finite()));
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct GradientEngine {
     settings: GradientSettings,
@@ -57,7 +71,7 @@ impl GradientEngine {
     /// For this model and variational model.
     ///
     /// # Errors
-    /// What [`GradientSettings::check`], [`Variational::check`] and [`plan`] say.
+    /// As [`GradientSettings::check`], [`Variational::check`] and [`plan`].
     pub fn new(model: &dyn Model, q: &Variational, settings: &GradientSettings) -> Result<Self> {
         settings.check()?;
         q.check(model)?;
@@ -72,11 +86,11 @@ impl GradientEngine {
                 return mismatch(r, "it needs an approximation on the noise");
             }
             if plans.iter().any(|p| *p != Plan::Score) {
-                let reason = "it takes the score of every latent; ask for the score estimator and no point masses";
+                let reason = "it needs the score of every latent; use the score estimator and no point masses";
                 return mismatch("the model's latents".to_owned(), reason);
             }
         }
-        // A block holds whole groups, and whole pairs of groups where noises come in pairs.
+        // A block holds whole groups, and whole pairs of groups if noises come in pairs.
         let unit = settings.replicates * if settings.antithetic { 2 } else { 1 };
         let block_len = BLOCK.div_ceil(unit) * unit;
         let components_len = q.prior().components_len();
@@ -109,7 +123,7 @@ impl GradientEngine {
         })
     }
 
-    /// What is done for each latent.
+    /// The estimator of each latent.
     pub fn plans(&self) -> &[Plan] {
         &self.plans
     }
@@ -117,7 +131,7 @@ impl GradientEngine {
     /// Estimates the bound and writes its gradient along θ and φ.
     ///
     /// # Errors
-    /// What the model returns, and [`Error::NotFinite`] where no draw is finite.
+    /// Errors of the model, and [`Error::NotFinite`] if no draw is finite.
     pub fn step(
         &mut self,
         model: &dyn Model,
@@ -159,14 +173,14 @@ impl GradientEngine {
         for block in &self.blocks {
             let kept = self.settings.draws - self.dropped[block.component];
             if kept > 0 {
-                // Each component's kept draws stand for all of it.
+                // The valid draws of a component stand for all of its draws.
                 let scale = self.settings.draws as f64 / kept as f64;
                 add_scaled(scale, &block.d_theta, d_theta);
                 add_scaled(scale, &block.d_phi, d_phi);
             }
         }
         for value in &mut self.values {
-            // A component none of whose draws is possible is worth less than any other.
+            // A component without a valid draw counts as worse than any other.
             if !value.is_finite() {
                 *value = worst - 10.0;
             }
@@ -176,7 +190,7 @@ impl GradientEngine {
         Ok(Estimate { elbo, dropped, drawn })
     }
 
-    /// The error that says which draw was not finite, and why a step cannot be taken.
+    /// The error that names the first draw that is not finite.
     pub fn not_finite(&self, model: &dyn Model, step: u64) -> Error {
         let example = self.blocks.iter().find_map(|b| {
             let s = b.pass.integrand.iter().position(|f| !f.is_finite())?;

@@ -1,27 +1,20 @@
 //! Local expectation: ∇_λi E[f] = E_{z_−i}[Σ_v q(v | λ_i) V_i(v) f_i(v, z_−i)], the sum over z_i's own values taken exactly.
 //!
-//! f_i = log p_i + r_i − log q_i. A countable support is cut where less than 1e-14 of the probability is left out. Since
-//! Σ_v q(v) V_i(v) = 0, the signal is centred first, which makes what is cut off smaller still.
+//! f_i = log p_i + r_i − log q_i. A countable support is truncated so that less than 1e-14 of the probability is left out. Since
+//! Σ_v q(v) V_i(v) = 0, the signal is centred first, which makes the truncation error smaller still.
 
-use super::pass::{Pass, covered_by};
-use super::{GradientSettings, Plan, Summed, difference};
+use super::impossible::IMPOSSIBLE;
+use super::{GradientSettings, Plan, difference};
 use crate::error::Result;
 use crate::model::Model;
+use crate::objective::{Pass, Summed, covered_by};
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
+use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector;
 
-/// What an impossible value is worth beside the best possible one: e^−700, the least a double can hold. An infinite signal
-/// would leave no direction to go.
-const IMPOSSIBLE: f64 = 700.0;
-
-/// A difference between two values, one of which may be impossible.
-pub(super) fn possible(difference: f64) -> f64 {
-    if difference.is_infinite() { IMPOSSIBLE.copysign(difference) } else { difference }
-}
-
-/// Adds the local expectation of every latent that is planned so, and notes in `pass.summed` what was done.
+/// Adds the local expectation of every latent that uses it, and records in `pass.summed` what was summed.
 pub(super) fn add(
     pass: &mut Pass,
     model: &dyn Model,
@@ -90,12 +83,7 @@ fn add_one(
     let draws_len = weight.len();
     let mut z_i = pass.scratch.take(draws_len);
     let mut probability = pass.scratch.take_batch(values.len(), draws_len);
-    let mut best = pass.scratch.take(draws_len);
-    let mut mean = pass.scratch.take(draws_len);
-    let mut worst = pass.scratch.take(draws_len);
-    best.fill(f64::NEG_INFINITY);
-    worst.fill(f64::INFINITY);
-    // Where the prior is a point, every draw has the same λ: one table serves all, and one score their sum.
+    // If the prior is a point, every draw has the same λ: one table and one score serve them all.
     let alike = q.prior().columns_len() == 0;
     let lambda_len = if alike { pass.draws.lambda.columns_len() } else { 0 };
     let mut lambda = pass.scratch.take_batch(lambda_len, 1);
@@ -111,43 +99,7 @@ fn add_one(
     } else {
         q.likelihood().log_densities_of(i, &pass.draws.lambda, values, &mut z_i, &mut probability);
     }
-    for (v, _) in values.iter().enumerate() {
-        let log_q = probability.column(v);
-        let column = signal.column_mut(v);
-        for s in 0..draws_len {
-            if with_log_q {
-                column[s] -= log_q[s];
-            }
-            // A value outside the family's support has no probability and no say.
-            if column[s].is_finite() && log_q[s] > f64::NEG_INFINITY {
-                best[s] = best[s].max(column[s]);
-                worst[s] = worst[s].min(column[s]);
-            }
-        }
-    }
-    for (v, _) in values.iter().enumerate() {
-        let log_q = probability.column_mut(v);
-        for s in 0..draws_len {
-            log_q[s] = log_q[s].exp();
-        }
-        let column = signal.column_mut(v);
-        for s in 0..draws_len {
-            // What is impossible is worth less than anything that is not; +∞ is as undefined as NaN.
-            if !column[s].is_finite() {
-                column[s] = worst[s].min(best[s] - IMPOSSIBLE);
-            }
-            if probability.get(v, s) > 0.0 {
-                mean[s] += probability.get(v, s) * column[s];
-            }
-        }
-    }
-    for (v, _) in values.iter().enumerate() {
-        let column = signal.column_mut(v);
-        for s in 0..draws_len {
-            let p = probability.get(v, s);
-            column[s] = if weight[s] == 0.0 || p == 0.0 { 0.0 } else { weight[s] * p * (column[s] - mean[s]) };
-        }
-    }
+    weigh(signal, &mut probability, with_log_q, weight, &mut pass.scratch);
     if alike {
         let mut d_lambda = pass.scratch.take_batch(lambda_len, 1);
         for v in 0..values.len() {
@@ -161,11 +113,59 @@ fn add_one(
     } else {
         q.likelihood().scores(i, &pass.draws.lambda, values, &mut z_i, signal, &mut pass.d_lambda);
     }
-    for buffer in [worst, mean, best, z_i] {
-        pass.scratch.give(buffer);
-    }
-    for batch in [one, lambda] {
+    for batch in [one, lambda, probability] {
         pass.scratch.give_batch(batch);
     }
-    pass.scratch.give_batch(probability);
+    pass.scratch.give(z_i);
+}
+
+/// signal ← weight · q(v) (signal − its mean), with log q(v) subtracted first if asked; `probability` holds log q(v) and
+/// becomes q(v).
+fn weigh(signal: &mut Batch, probability: &mut Batch, with_log_q: bool, weight: &[f64], scratch: &mut Scratch) {
+    let draws_len = weight.len();
+    let mut best = scratch.take(draws_len);
+    let mut mean = scratch.take(draws_len);
+    let mut worst = scratch.take(draws_len);
+    best.fill(f64::NEG_INFINITY);
+    worst.fill(f64::INFINITY);
+    for v in 0..signal.columns_len() {
+        let log_q = probability.column(v);
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            if with_log_q {
+                column[s] -= log_q[s];
+            }
+            // A value outside the family's support has no probability and is ignored.
+            if column[s].is_finite() && log_q[s] > f64::NEG_INFINITY {
+                best[s] = best[s].max(column[s]);
+                worst[s] = worst[s].min(column[s]);
+            }
+        }
+    }
+    for v in 0..signal.columns_len() {
+        let log_q = probability.column_mut(v);
+        for s in 0..draws_len {
+            log_q[s] = log_q[s].exp();
+        }
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            // An impossible value counts as worse than any possible one; +∞ is as undefined as NaN.
+            if !column[s].is_finite() {
+                column[s] = worst[s].min(best[s] - IMPOSSIBLE);
+            }
+            if probability.get(v, s) > 0.0 {
+                mean[s] += probability.get(v, s) * column[s];
+            }
+        }
+    }
+    for v in 0..signal.columns_len() {
+        let column = signal.column_mut(v);
+        for s in 0..draws_len {
+            let p = probability.get(v, s);
+            column[s] = if weight[s] == 0.0 || p == 0.0 { 0.0 } else { weight[s] * p * (column[s] - mean[s]) };
+        }
+    }
+    for buffer in [worst, mean, best] {
+        scratch.give(buffer);
+    }
 }

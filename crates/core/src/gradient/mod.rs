@@ -4,31 +4,28 @@
 //!
 //! ∇_θ = E[∇_θλ ∇_λ L_MF(λ)] + E[∇_θλ ∇_λ (log r − log q(λ))] + E[∇_θλ Σ_i V_i r_i], V_i = ∇_λ log q(z_i | λ_i).
 //!
-//! Terms one and three ask for the derivative of an expectation over z: by the score with local signals and a leave-one-out
-//! baseline ([`score`](self)), by local expectation, or along the draw itself where it is differentiable. Term two is the
+//! Terms one and three need the derivative of an expectation over z: by the score with local signals and a leave-one-out
+//! baseline ([`score`](self)), by local expectation, or along the draw itself if it is differentiable. Term two is the
 //! ordinary derivative of densities; on the noise it vanishes. `eq:r-grad`: ∇_φ = E[∇_φ log r].
 //!
-//! With `importance` J > 0 the bound that is maximised is the importance-weighted one ([`bound`](crate::bound)), in which
+//! With `importance` J > 0 the bound that is maximised is the importance-weighted one ([`objective`](crate::objective)), in which
 //! log q(z) is estimated by log q̂(z) = log mean(e^a_0, …, e^a_J). Its gradient is E[∇_θλ V (log p − log q̂(z))]: the direct
-//! derivative of −log q̂(z) has mean zero for every J. For λ_0 is a draw of q(λ | z), the others are draws of r(λ | z), and
-//! one picked with the weights e^a_j is again a draw of q(λ | z); so E[Σ_j share_j ∇_θ log q(z, λ_j)] is the mean of a score.
-//! φ follows `eq:r-grad` all the same. This is the gradient with r held fixed, which is the bound's own wherever r does not move
-//! with θ. r = prior (semi-implicit inference) does so in a mixture's weights and in switches, from which the fresh draws are
-//! then made: along those alone the step is that of a bound with the r of the moment.
+//! derivative of −log q̂(z) has mean zero for every J. The reason: λ_0 is a draw of q(λ | z), the others are draws of r(λ | z),
+//! and one chosen with the weights e^a_j is again a draw of q(λ | z); so E[Σ_j share_j ∇_θ log q(z, λ_j)] is the mean of a score.
+//! φ still follows `eq:r-grad`. This is the gradient with r held fixed, which is the gradient of the bound unless r depends on
+//! θ. r = prior (semi-implicit inference) does, through a mixture's weights and switches, from which the fresh draws are then
+//! made: along those alone the step is the gradient of a bound with the current r.
 
-mod backward;
 mod difference;
 mod disarm;
 mod engine;
-mod inner;
+mod impossible;
 mod local_expectation;
-mod pass;
 mod score;
 mod switches;
+mod three_terms;
 
 pub use engine::{Estimate, GradientEngine};
-pub use inner::Inner;
-pub use pass::{Draws, Pass};
 
 use crate::error::{Error, Result};
 use crate::likelihood::Kind;
@@ -37,16 +34,16 @@ use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use serde::{Deserialize, Serialize};
 
-/// How the derivative of an expectation over a discrete latent is estimated.
+/// How the derivative of an expectation over a discrete latent is estimated. See [`GradientSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Estimator {
-    /// Local expectation where the model has conditionals and r splits by latent, else the score.
+    /// Local expectation if the model has conditionals and r splits by latent, otherwise the score.
     #[default]
     Automatic,
     /// The score function with local learning signals and a leave-one-out baseline.
     Score,
-    /// The sum over the latent's own values, everything else as drawn.
+    /// The sum over the latent's values, with everything else as drawn.
     LocalExpectation,
     /// For Poisson factors: the difference f(z + 1) − f(z), which needs two values however large the rate is. Other latents
     /// get the score.
@@ -57,28 +54,35 @@ pub enum Estimator {
 }
 
 /// How a gradient is estimated.
+///
+/// ```
+/// use hyperprior::gradient::{Estimator, GradientSettings};
+/// let settings = GradientSettings { draws: 64, estimator: Estimator::Score, ..GradientSettings::default() };
+/// settings.check()?;
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct GradientSettings {
     /// Draws of z per component and step.
     pub draws: usize,
-    /// How many of those draws share one λ: the group within which a draw is compared with the others.
+    /// How many of those draws share one λ: the group within which the baseline is computed.
     pub replicates: usize,
     /// Whether noises come in pairs ±ε.
     pub antithetic: bool,
     /// The estimator for discrete latents.
     pub estimator: Estimator,
-    /// Whether the score's signal is compared with the other draws' (leave-one-out).
+    /// Whether the score uses a leave-one-out baseline.
     pub baseline: bool,
     /// The most values a local expectation sums over; wider windows fall back to the score.
     pub window_max: usize,
-    /// Whether a recursive approximation that does not split by latent is summed over too, at the cost of solving it anew
+    /// Whether a recursive approximation that does not split by latent is summed over too, at the cost of solving it again
     /// for every value; if not, its part is estimated by the score.
     pub sum_joint_recursion: bool,
     /// J: fresh draws of r(λ | z) per draw of z, which tighten the bound that is maximised (r on the noise only). 0 maximises
     /// the paper's hierarchical ELBO.
     pub importance: usize,
-    /// Which terms of `eq:first-gradient` are taken; all but in tests.
+    /// Which terms of `eq:first-gradient` to include; all, except in tests.
     pub terms: Terms,
 }
 
@@ -99,7 +103,7 @@ impl Default for GradientSettings {
 }
 
 impl GradientSettings {
-    /// Whether every field has a meaning.
+    /// Checks that every field is valid.
     ///
     /// # Errors
     /// [`Error::BadSetting`] naming the field.
@@ -118,7 +122,7 @@ impl GradientSettings {
     }
 }
 
-/// Which terms of `eq:first-gradient` to take.
+/// Which terms of `eq:first-gradient` to include. See [`GradientSettings`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// E[∇_θλ ∇_λ L_MF(λ)].
@@ -135,7 +139,7 @@ impl Default for Terms {
     }
 }
 
-/// What is done for one latent.
+/// The estimator of one latent. See [`plan`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plan {
     /// The score with a local signal.
@@ -164,11 +168,20 @@ impl std::fmt::Display for Plan {
 
 /// The plan for every latent.
 ///
-/// Local expectation turns to the difference, or to the score, for the steps in which a latent's values are more than
-/// [`window_max`](GradientSettings::window_max).
+/// Local expectation falls back to the difference, or to the score, in steps in which a latent has more than
+/// [`window_max`](GradientSettings::window_max) values.
+///
+/// ```
+/// use hyperprior::gradient::{GradientSettings, Plan, plan};
+/// use hyperprior::{Model, Variational, likelihood::MeanField, targets::Ising};
+/// let model = Ising::ring(4, 0.5)?;
+/// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
+/// assert_eq!(plan(&model, &q, &GradientSettings::default())?, [Plan::LocalExpectation; 4]);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 ///
 /// # Errors
-/// [`Error::Mismatch`] where an estimator is asked for that the model or the likelihood has no means for.
+/// [`Error::Mismatch`] if the model or the likelihood does not support the requested estimator.
 pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSettings) -> Result<Vec<Plan>> {
     let splits = settings.importance == 0 && (variational.recursive().is_local() || settings.sum_joint_recursion);
     (0..model.latents().len())
@@ -185,7 +198,7 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             if !likelihood.is_factorised() {
                 return match settings.estimator {
                     Estimator::Automatic | Estimator::Score => Ok(Plan::Score),
-                    _ => mismatch("the estimator", "the likelihood", "it is no product of factors; use the score"),
+                    _ => mismatch("the estimator", "the likelihood", "it is not a product of factors; use the score"),
                 };
             }
             match (settings.estimator, model.conditionals().is_some()) {
@@ -200,10 +213,10 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
                     Ok(if takes_differences && splits { Plan::Difference } else { Plan::Score })
                 }
                 (Estimator::DisArm, _) if likelihood.factor_name(i) != "bernoulli" => {
-                    mismatch("DisARM", "the likelihood", "it is for Bernoulli factors alone; use another estimator")
+                    mismatch("DisARM", "the likelihood", "it works for Bernoulli factors only; use another estimator")
                 }
                 (Estimator::DisArm, _) if settings.importance > 0 || !settings.replicates.is_multiple_of(2) => {
-                    let reason = "it needs pairs of draws that share λ and no importance weights; ask for an even number of \
+                    let reason = "it needs pairs of draws that share λ and no importance weights; use an even number of \
                                   replicates and an importance of 0";
                     mismatch("DisARM", "the settings", reason)
                 }
@@ -211,15 +224,4 @@ pub fn plan(model: &dyn Model, variational: &Variational, settings: &GradientSet
             }
         })
         .collect()
-}
-
-/// What local expectation did for a latent; the rest is the score's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Summed {
-    /// Nothing.
-    Nothing,
-    /// log p_i − log q_i, but not the recursive approximation.
-    WithoutRecursion,
-    /// Everything.
-    All,
 }

@@ -1,14 +1,14 @@
 //! The score estimator with Rao-Blackwellised signals: E[V_i (log p_i + r_i − log q_i)] (`eq:grad-mf` and term three of
-//! `eq:first-gradient`), each draw's signal compared with those of the other draws (leave-one-out).
+//! `eq:first-gradient`), with the mean signal of the other draws as baseline (leave-one-out).
 
-use super::pass::Pass;
-use super::{GradientSettings, Plan, Summed, Terms};
+use super::{GradientSettings, Plan, Terms};
 use crate::error::Result;
 use crate::model::Model;
+use crate::objective::{Pass, Summed};
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 
-/// Adds the score estimate for every latent that is planned so or that local expectation left over.
+/// Adds the score estimate for every latent that uses it or that local expectation left over.
 pub(super) fn add(
     pass: &mut Pass,
     model: &dyn Model,
@@ -32,9 +32,9 @@ pub(super) fn add(
         }
         _ => false,
     };
-    // Where r does not split, everything is in one signal: as r tightens, log p + log r − log q(z | λ) nears a constant and
-    // the estimator's variance vanishes, which its parts on their own would not do.
-    // So it is where the likelihood is no product: a latent's draw moves those that depend on it.
+    // If r does not split, everything is in one signal: as r tightens, log p + log r − log q(z | λ) approaches a constant and
+    // the variance of the estimator vanishes, which is not true of its parts. The same holds if the likelihood is not a
+    // product, since a latent's draw changes those that depend on it.
     let whole = settings.importance > 0 || !q.recursive().is_local() || !q.likelihood().is_factorised();
     let mut signal = pass.scratch.take(draws_len);
     let mut r = pass.scratch.take(draws_len);
@@ -69,11 +69,11 @@ pub(super) fn add(
     Ok(())
 }
 
-/// signal ← weight · (signal − the mean signal of the other draws of its group): the mean is independent of the draw, so
-/// nothing is lost in expectation. Draws of weight 0 are left out on both sides; one that they leave alone in its group is
-/// compared with the rest of the batch, or not counted, since its bare signal would move with the constant in log p.
+/// signal ← weight · (signal − the mean signal of the other draws of its group): the mean is independent of the draw, so the
+/// expectation does not change. Draws of weight 0 are left out on both sides; a draw left alone in its group is compared with
+/// the rest of the batch, or not counted, since its raw signal would depend on the constant in log p.
 fn compare(signal: &mut [f64], weight: &[f64], settings: &GradientSettings) {
-    // Draws that share λ make the best comparison; where each draw has its own λ, the whole batch does.
+    // Draws that share λ give the best baseline; if each draw has its own λ, the whole batch is used.
     let group_len = if settings.replicates > 1 { settings.replicates } else { signal.len() };
     let kept = || signal.iter().zip(weight).filter(|(_, w)| **w != 0.0);
     let (all, all_count) = (kept().map(|(f, _)| f).sum::<f64>(), kept().count() as f64);

@@ -1,14 +1,14 @@
 //! The discrete level above λ: the derivative along the logit of a switch by local expectation.
 //!
-//! For b_m ~ Bernoulli(σ(a_m)), ∂/∂a_m E[f] = σ'(a_m) E_{b_−m}[f(b_m = 1) − f(b_m = 0)], f being the whole integrand at λ and z
-//! drawn anew. Both sides use the same random numbers, so that the difference is the switch's doing. One more pass forward
-//! per switch.
+//! For b_m ~ Bernoulli(σ(a_m)), ∂/∂a_m E[f] = σ'(a_m) E_{b_−m}[f(b_m = 1) − f(b_m = 0)], where f is the whole integrand with λ
+//! and z drawn again. Both sides use the same random numbers, so that the difference is due to the switch. This costs one more
+//! forward pass per switch.
 
 use super::GradientSettings;
-use super::local_expectation::possible;
-use super::pass::Pass;
+use super::impossible::possible;
 use crate::error::Result;
 use crate::model::Model;
+use crate::objective::Pass;
 use crate::variational::Variational;
 use hyperprior_math::random::Stream;
 use hyperprior_math::special::sigmoid;

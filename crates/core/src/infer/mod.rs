@@ -1,28 +1,27 @@
-//! From a model to draws of its posterior: where to start, which approximation, how to fit it, how far to trust it.
+//! From a model to draws of its posterior.
+//!
+//! [`infer`] searches for modes ([`mode_search`]), fits approximations in [whitened](WhitenedModel) coordinates and keeps the best,
+//! weights its draws by Pareto-smoothed importance sampling, resamples them, and applies [MCMC moves](mcmc_moves) to each.
 
-mod approximation;
-mod candidate;
-mod course;
-mod drawn;
-mod moves;
+mod budget;
+mod derived;
+mod method;
 mod parts;
-mod run;
-mod search;
-mod settle;
-mod smooth;
-mod units;
-mod verdict;
-mod way;
-mod whitened;
+mod pipeline;
+mod posterior;
+mod result;
+mod settings;
+mod stages;
 
-pub use approximation::{Method, MethodError};
-pub use candidate::{Restarts, Rung};
-pub use course::Within;
-pub use moves::{Moved, Until, moves};
+pub use method::{Method, MethodError};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
-pub use run::{Correct, InferSettings, Inferred, OVERSAMPLED, infer};
-pub use search::{Found, Searched, Starts, search};
-pub use smooth::{Tail, smooth};
-pub use units::Units;
-pub use verdict::{Doubt, LeftOut, Verdict};
-pub use whitened::Whitened;
+pub use pipeline::{OVERSAMPLED, infer};
+pub use posterior::{Posterior, Source};
+pub use result::{CandidateSummary, Inferred, MissedMode, MoveSummary, Restarts};
+pub use settings::{BudgetRecord, Correction, InferSettings};
+pub use stages::ascent::Starts;
+pub use stages::pathfinder::{Mode, ModeSearch, mode_search};
+pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;
+pub use stages::resample_move::{MoveSchedule, mcmc_moves};
+pub use stages::whitened::WhitenedModel;
+pub use stages::whitening::Whitening;

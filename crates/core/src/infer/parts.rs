@@ -1,6 +1,5 @@
-//! Parts of a variational model by name, for who wants to choose them one by one: q(z | λ), q(λ; θ) and r(λ | z; φ).
+//! The parts of a variational model by name, to choose them individually: q(z | λ), q(λ; θ) and r(λ | z; φ).
 
-use super::approximation::covariance;
 use crate::error::Result;
 use crate::likelihood::MeanField;
 use crate::prior::{
@@ -12,23 +11,29 @@ use std::fmt;
 use std::str::FromStr;
 use thiserror::Error as ThisError;
 
-/// Bins of a flow's splines, and the hidden numbers of its networks.
+/// The bins of a flow's splines, and the hidden units of its networks.
 const BINS: usize = 8;
 const HIDDEN: usize = 16;
 
-/// The factors of discrete latents.
+/// More parameters than this get a diagonal covariance: in whitened coordinates little dependence is left.
+const FULL_MAX: usize = 300;
+pub(super) fn covariance(lambda_len: usize) -> Covariance {
+    if lambda_len <= FULL_MAX { Covariance::Full } else { Covariance::Diagonal }
+}
+
+/// The factors of discrete latents. See [`Parts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum LikelihoodPart {
-    /// A free distribution over each range that is not long, and Poissons.
+    /// Categoricals for ranges that are not too long, Poissons for counts.
     Usual,
-    /// A binomial over each range.
+    /// A binomial for each range.
     Binomial,
     /// A negative binomial for each count.
     NegativeBinomial,
 }
 
-/// The variational prior.
+/// The variational prior. See [`Parts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum PriorPart {
@@ -36,19 +41,19 @@ pub enum PriorPart {
     Diagonal,
     /// One Gaussian with a full covariance.
     Gaussian,
-    /// One Gaussian whose covariance is a diagonal and a part of that rank.
+    /// One Gaussian with a covariance that is diagonal plus this rank.
     LowRank(usize),
-    /// A mixture of that many Gaussians.
+    /// A mixture of this many Gaussians.
     Mixture(usize),
-    /// A Gaussian copula of that rank with flexible margins.
+    /// A Gaussian copula of this rank with flexible marginals.
     Copula(usize),
-    /// A planar flow of that length.
+    /// A planar flow of this length.
     Planar(usize),
-    /// A spline flow of that many layers.
+    /// A spline flow of this many layers.
     Spline(usize),
 }
 
-/// The recursive approximation.
+/// The recursive approximation. See [`Parts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum RecursivePart {
@@ -56,15 +61,22 @@ pub enum RecursivePart {
     Prior,
     /// Independent Gaussians given z.
     Factorised,
-    /// An inverse planar flow of that length.
+    /// An inverse planar flow of this length.
     InverseFlow(usize),
-    /// Mode and curvature, for each component of the prior.
+    /// A Gaussian at the mode for each component of the prior, with the curvature there.
     Laplace,
-    /// Matched moments, for each component of the prior.
+    /// A Gaussian with matched moments for each component of the prior.
     ExpectationPropagation,
 }
 
-/// The parts that are chosen; a method decides about the others.
+/// Parts that are chosen individually; the method decides the others.
+///
+/// ```
+/// use hyperprior::infer::{InferSettings, Parts, PriorPart, RecursivePart};
+/// let parts = Parts { prior: Some(PriorPart::Mixture(4)), recursive: "laplace".parse().ok(), ..Parts::default() };
+/// assert_eq!(parts.recursive, Some(RecursivePart::Laplace));
+/// let settings = InferSettings { parts, ..InferSettings::default() };
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Parts {
@@ -79,7 +91,7 @@ pub struct Parts {
     pub recursive: Option<RecursivePart>,
 }
 
-/// A part that there is not.
+/// An unknown name of a part. See [`Parts`].
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error("there is no {what} `{name}`; use {known}")]
 pub struct PartError {
@@ -88,7 +100,7 @@ pub struct PartError {
     known: &'static str,
 }
 
-/// A name, and the number after its colon; nothing where that is no number above zero.
+/// A name, and the number after its colon; `None` if that is not a whole number above zero.
 pub(super) fn numbered(text: &str) -> Option<(&str, Option<usize>)> {
     match text.split_once(':') {
         None => Some((text, None)),
@@ -96,9 +108,12 @@ pub(super) fn numbered(text: &str) -> Option<(&str, Option<usize>)> {
     }
 }
 
-/// Text both ways for a part.
+/// Writes a part as text and reads it back.
 macro_rules! by_name {
-    ($part:ident, $what:literal, $known:literal, $($plain:literal => $unit:ident,)* ; $($name:literal, $usual:literal => $sized:ident,)*) => {
+    (
+        $part:ident, $what:literal, $known:literal,
+        $($plain:literal => $unit:ident,)* ; $($name:literal, $usual:literal => $sized:ident,)*
+    ) => {
         impl fmt::Display for $part {
             fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
                 match self {
@@ -146,7 +161,7 @@ by_name!(RecursivePart, "recursive approximation", "prior, factorised, inverse-f
     "inverse-flow", 4 => InverseFlow,);
 
 impl PriorPart {
-    /// The prior over that many parameters.
+    /// The prior over `n` parameters.
     pub(super) fn build(self, n: usize) -> Result<Box<dyn Prior>> {
         Ok(match self {
             Self::Diagonal => Box::new(Gaussian::new(n, Covariance::Diagonal)?),

@@ -11,6 +11,14 @@ use hyperprior_math::scratch::Scratch;
 use std::ops::Range;
 
 /// One latent's factor.
+///
+/// ```
+/// use hyperprior::likelihood::{Factor, Likelihood, MeanField};
+/// use hyperprior::math::{bijector::Bijector, family::Bernoulli};
+/// let factors = vec![Factor::Family(Box::new(Bernoulli)), Factor::PointMass(Bijector::Exp)];
+/// assert_eq!(MeanField::new(factors)?.latents_len(), 2);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 #[derive(Debug)]
 pub enum Factor {
     /// q(z_i | λ_i) from a family.
@@ -20,8 +28,8 @@ pub enum Factor {
 }
 
 impl Factor {
-    /// The factor that a support gets when a person names none: Bernoulli or categorical for small ranges, binomial for
-    /// long ones from zero, Poisson for counts, a point mass for continuous latents.
+    /// The default factor of a support: Bernoulli or categorical for small ranges, binomial for long ones from zero, Poisson for
+    /// counts, a point mass for continuous latents.
     ///
     /// # Errors
     /// [`Error::BadPart`] for a support that no factor covers.
@@ -76,7 +84,7 @@ impl MeanField {
     /// One factor per latent, in the model's order.
     ///
     /// # Errors
-    /// [`Error::EmptyModel`] where there are none.
+    /// [`Error::EmptyModel`] if there are none.
     pub fn new(factors: Vec<Factor>) -> Result<Self> {
         if factors.is_empty() {
             return Err(Error::EmptyModel);
@@ -98,7 +106,7 @@ impl MeanField {
         Ok(Self { factors, offsets, lambda_len, point_mass_len })
     }
 
-    /// Each latent's usual factor.
+    /// The default factor of every latent.
     ///
     /// # Errors
     /// [`Error::EmptyModel`], or [`Error::BadPart`] for a support that no factor covers.
@@ -109,7 +117,7 @@ impl MeanField {
     /// The same family for every latent.
     ///
     /// # Errors
-    /// [`Error::EmptyModel`] where `len` is 0.
+    /// [`Error::EmptyModel`] if `len` is 0.
     pub fn of<F: Family + Clone + 'static>(family: F, len: usize) -> Result<Self> {
         Self::new((0..len).map(|_| Factor::Family(Box::new(family.clone()))).collect())
     }
@@ -235,7 +243,7 @@ impl Likelihood for MeanField {
                 let mut total = scratch.take(z_i.len());
                 family.d_log_density_d_z(lambda, z_i, &mut total);
                 for ((t, d), w) in total.iter_mut().zip(d_z).zip(weight) {
-                    // A dropped draw has weight 0 and stays out even where its derivative is not finite.
+                    // An invalid draw has weight 0 and is left out even if its derivative is not finite.
                     *t = if *w == 0.0 { 0.0 } else { d - w * *t };
                 }
                 family.pathwise(lambda, z_i, &total, d_lambda);

@@ -1,7 +1,7 @@
-//! The variational likelihood q(z | λ): how the latent variables are drawn once their parameters are known.
+//! The variational likelihood q(z | λ): the distribution of the latent variables given their parameters.
 //!
-//! `eq:mean-field`: q(z | λ) = Π_i q(z_i | λ_i). Any other family whose density can be scored serves too; [`Tree`] keeps
-//! dependence within the likelihood itself.
+//! `eq:mean-field`: q(z | λ) = Π_i q(z_i | λ_i). Any other family with a score works too; [`Tree`] has dependence within the
+//! likelihood itself.
 
 mod mean_field;
 mod tree;
@@ -15,21 +15,31 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use std::ops::Range;
 
-/// How a latent's own randomness is differentiated.
+/// How the randomness of a latent given λ is differentiated. See [`Likelihood`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Drawn from a family that cannot be differentiated along its draw: score or local expectation.
+    /// Drawn from a family without a pathwise derivative: score or local expectation.
     Sampled,
-    /// Drawn from a family whose draw moves smoothly with λ: the reparameterisation gradient.
+    /// Drawn from a family whose draw is differentiable in λ: the reparameterisation gradient.
     Pathwise,
-    /// No randomness of its own: z = T(λ).
+    /// Not random given λ: z = T(λ).
     PointMass,
 }
 
 /// q(z | λ) over a batch of draws.
 ///
-/// λ of latent i is a run of neighbouring columns, [`lambda_range`](Self::lambda_range). Those of point-mass latents come
-/// first, so that λ = (λ_c, λ_d): the recursive approximation covers only λ_d, since λ_c can be read off z.
+/// λ_i occupies neighbouring columns, [`lambda_range`](Self::lambda_range). Those of point-mass latents come first, so that
+/// λ = (λ_c, λ_d): the recursive approximation covers only λ_d, since z determines λ_c.
+///
+/// ```
+/// use hyperprior::likelihood::{Kind, Likelihood, MeanField};
+/// use hyperprior::model::{Latents, Support};
+/// let latents = Latents::new().scalar("z", Support::BINARY)?.scalar("x", Support::Real)?;
+/// let q = MeanField::for_latents(&latents)?;
+/// assert_eq!((q.kind(0), q.kind(1)), (Kind::Sampled, Kind::PointMass));
+/// assert_eq!((q.lambda_len(), q.point_mass_len()), (2, 1));
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// How many latents there are.
     fn latents_len(&self) -> usize;
@@ -40,13 +50,13 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// How many of the leading parameters belong to point masses.
     fn point_mass_len(&self) -> usize;
 
-    /// Where λ_i is.
+    /// The columns of λ_i.
     fn lambda_range(&self, i: usize) -> Range<usize>;
 
-    /// The values latent i's factor covers; a point mass counts as real, whatever interval it is mapped onto.
+    /// The values that the factor of latent i covers; a point mass counts as real, whatever its interval.
     fn support(&self, i: usize) -> Support;
 
-    /// Whether all values of latent i's factor lie in `support`; for a point mass those of T(λ).
+    /// Whether all values of the factor of latent i lie in `support`; for a point mass those of T(λ).
     fn is_within(&self, i: usize, support: &Support) -> bool {
         self.support(i).is_within(support)
     }
@@ -54,8 +64,8 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// How latent i is differentiated.
     fn kind(&self, i: usize) -> Kind;
 
-    /// Whether it is a product of one factor per latent. If not, what is said of one latent alone (its density, score and window
-    /// at other values) is not available, and gradients come from the score of whole draws.
+    /// Whether it is a product of one factor per latent. If not, the methods for a single latent (its density, score and window
+    /// at other values) are not available, and gradients come from the score of whole draws.
     fn is_factorised(&self) -> bool {
         true
     }
@@ -87,7 +97,7 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
         self.score(i, lambda, z.column(i), signal, d_lambda);
     }
 
-    /// out\[v, s\] = log q(z_i = values\[v\] | λ_i), a table; `z_i` is room for a column.
+    /// out\[v, s\] = log q(z_i = values\[v\] | λ_i), a table; `z_i` is scratch space for a column.
     fn log_densities_of(&self, i: usize, lambda: &Batch, values: &[f64], z_i: &mut [f64], out: &mut Batch) {
         for (v, value) in values.iter().enumerate() {
             z_i.fill(*value);
@@ -106,15 +116,15 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// The values a sum over z_i needs, for all draws of the batch at once; `None` for continuous latents.
     fn window(&self, i: usize, lambda: &Batch) -> Option<(f64, f64)>;
 
-    /// Where ∂E\[f\]/∂λ_i = rate · E\[f(z_i + 1) − f(z_i)\], writes that rate and says so (the Poisson).
+    /// If ∂E\[f\]/∂λ_i = rate · E\[f(z_i + 1) − f(z_i)\], as for the Poisson, writes the rate and returns true.
     fn difference_rate(&self, i: usize, lambda: &Batch, out: &mut [f64]) -> bool {
         let _ = (i, lambda, out);
         false
     }
 
     /// Adds to d_lambda the derivative along λ_i of Σ_s d_z\[s\] z_i − weight\[s\] log q(z_i | λ_i), z_i moving with λ_i: the
-    /// reparameterisation gradient. A pathwise factor's log q is differentiated along z alone (its direct derivative has
-    /// mean zero), a point mass's whole.
+    /// reparameterisation gradient. For a pathwise factor log q is differentiated along z alone (its direct derivative has
+    /// mean zero), for a point mass completely.
     fn pathwise(
         &self,
         i: usize,
@@ -132,6 +142,6 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// The parameters λ_i of a factor centred at `z`.
     fn start_at(&self, i: usize, z: f64, out: &mut [f64]);
 
-    /// A name for each latent's factor.
+    /// The name of the factor of latent i.
     fn factor_name(&self, i: usize) -> &'static str;
 }

@@ -1,7 +1,7 @@
 //! A structured likelihood: a tree, or a forest, over discrete latents.
 //!
-//! q(z | λ) = Π_i q(z_i | z_pa(i); λ_i), where λ_i holds one member of i's family for every value of its parent. A chain keeps the
-//! dependence between neighbours in time or space, and a prior over λ adds the rest: any variational family can be the
+//! q(z | λ) = Π_i q(z_i | z_pa(i); λ_i), where λ_i holds one member of i's family for every value of its parent. A chain models
+//! the dependence between neighbours in time or space, and a prior over λ adds the rest: any variational family can be the
 //! likelihood of a hierarchical one. O(d) per draw.
 
 use super::{Kind, Likelihood};
@@ -36,15 +36,15 @@ pub struct Tree {
     lambda_len: usize,
 }
 
-/// How many values a parent may have: each asks for parameters of its own.
+/// The largest number of values of a parent: each needs its own parameters.
 const PARENT_MAX: f64 = 65_536.0;
 
 impl Tree {
     /// One family per latent, with the latent that it depends on.
     ///
     /// # Errors
-    /// [`Error::EmptyModel`] where there are none; [`Error::BadPart`] for a family that is not discrete, a parent that does not
-    /// exist or whose values are not 0 to some bound, or a circle.
+    /// [`Error::EmptyModel`] if there are none; [`Error::BadPart`] for a family that is not discrete, a parent that does not
+    /// exist or whose values are not 0 to some bound, or a cycle.
     pub fn new(factors: Vec<(Box<dyn Family>, Option<usize>)>) -> Result<Self> {
         let bad = |reason: String| Err(Error::BadPart { part: "a tree likelihood".to_owned(), reason });
         if factors.is_empty() {
@@ -53,7 +53,7 @@ impl Tree {
         let mut values = Vec::with_capacity(factors.len());
         for (i, (family, parent)) in factors.iter().enumerate() {
             if !family.support().is_discrete() {
-                return bad(format!("factor {i}, `{}`, is not discrete; use point masses beside it", family.name()));
+                return bad(format!("factor {i}, `{}`, is not discrete; use a mean-field likelihood", family.name()));
             }
             let Some(parent) = *parent else {
                 values.push(1);
@@ -94,7 +94,7 @@ impl Tree {
         Self::new((0..len).map(|i| (Box::new(family.clone()) as Box<dyn Family>, i.checked_sub(1))).collect())
     }
 
-    /// Each draw's own parameters of node `i`: those for its parent's value.
+    /// The parameters of node `i` for each draw: those for its parent's value.
     fn chosen(&self, i: usize, lambda: &Batch, z: &Batch, scratch: &mut Scratch) -> Vec<f64> {
         let (node, draws_len) = (&self.nodes[i], lambda.draws_len());
         let parameters_len = node.family.parameters_len();
@@ -116,7 +116,7 @@ impl Tree {
     }
 }
 
-/// The factors in an order in which parents come first, or one that is part of a circle.
+/// An order of the factors with parents first, or a factor that is part of a cycle.
 fn parents_first(factors: &[(Box<dyn Family>, Option<usize>)]) -> std::result::Result<Vec<usize>, usize> {
     let mut order = Vec::with_capacity(factors.len());
     let mut placed = vec![false; factors.len()];

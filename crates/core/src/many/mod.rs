@@ -1,9 +1,9 @@
-//! Many small posteriors, each with a prior and a recursive approximation of its own, in single precision.
+//! Many small posteriors, each with its own prior and recursive approximation, in single precision.
 //!
-//! The parts of [`prior`](crate::prior) and [`recursive`](crate::recursive) serve one posterior with many draws. A collection
-//! of documents is the other case: thousands of posteriors, few draws each, and parameters that are read and written once a
-//! step. There the time is the memory's, so the kernels here fuse what is done with a parameter while it is at hand, keep to
-//! `f32` and put latents in lanes ([`math::single`](crate::math::single)).
+//! The parts in [`prior`](crate::prior) and [`recursive`](crate::recursive) are for one posterior with many draws. A collection
+//! of documents is the other case: thousands of posteriors, few draws each, and parameters that are read and written once per
+//! step. This is limited by memory bandwidth, so the kernels here fuse all operations on a parameter, use `f32` and put latents
+//! in lanes ([`math::single`](crate::math::single)).
 
 mod flow_pair;
 

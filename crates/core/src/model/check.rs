@@ -1,4 +1,4 @@
-//! A person's own model, held against itself: do its capabilities say what its log joint says?
+//! Checks a user's model: do its capabilities agree with its log joint?
 
 use super::{Latents, Model, Support};
 use crate::error::{Error, Result};
@@ -7,27 +7,35 @@ use hyperprior_math::random::stream;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-/// What [`check`] looked at.
+/// The result of [`check`]. See there for an example.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckReport {
-    /// How many points had a finite log joint, of those tried.
+    /// How many of the points had a finite log joint.
     pub finite: usize,
     /// How many points were tried.
     pub tried: usize,
-    /// Whether locals were there and agreed.
+    /// Whether the model has locals; they agreed.
     pub locals: bool,
-    /// Whether conditionals were there and agreed.
+    /// Whether the model has conditionals; they agreed.
     pub conditionals: bool,
-    /// Whether a gradient was there and agreed.
+    /// Whether the model has a gradient; it agreed.
     pub gradient: bool,
 }
 
-/// Checks a model at random points: the locality law for its locals, its conditionals against its log joint, its gradient
+/// Checks a model at random points: the locality of its locals, its conditionals against its log joint, its gradient
 /// against central differences.
 ///
+/// ```
+/// use hyperprior::{check, targets::Ising};
+/// let report = check(&Ising::ring(4, 0.5)?, 1)?;
+/// assert!(report.locals && report.conditionals && !report.gradient);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
 /// # Errors
-/// [`Error::EmptyModel`], [`Error::NotFinite`] where no point has a finite density, and [`Error::Capability`] with the
-/// latent and both numbers where a capability disagrees.
+/// [`Error::EmptyModel`], [`Error::NotFinite`] if no point has a finite density, and [`Error::Capability`] with the
+/// latent and both numbers if a capability disagrees.
 pub fn check(model: &dyn Model, seed: u64) -> Result<CheckReport> {
     const POINTS: usize = 64;
     let latents = model.latents();
@@ -77,7 +85,7 @@ pub fn random_points(latents: &Latents, len: usize, seed: u64) -> Batch {
     z
 }
 
-/// A draw that is not too far from anything: every support gets values that a model is likely to allow.
+/// A moderate value in the support, which a model is likely to allow.
 fn random_value(support: Support, rng: &mut impl rand::Rng) -> f64 {
     let normal: f64 = StandardNormal.sample(rng);
     match support {
@@ -104,7 +112,7 @@ fn check_locals(model: &dyn Model, i: usize, from: Point, to: Point) -> Result<b
     let (mut a, mut b) = (Batch::zeros(from.0.columns_len(), points), Batch::zeros(from.0.columns_len(), points));
     locals.log_local(from.0, &mut a)?;
     locals.log_local(to.0, &mut b)?;
-    compare(model, "locals (locality law)", i, from, to, |s| b.get(i, s) - a.get(i, s))
+    compare(model, "locals", i, from, to, |s| b.get(i, s) - a.get(i, s))
 }
 
 fn check_conditionals(model: &dyn Model, i: usize, from: Point, to: Point) -> Result<bool> {
@@ -115,7 +123,7 @@ fn check_conditionals(model: &dyn Model, i: usize, from: Point, to: Point) -> Re
     let points = from.1.len();
     let mut out = Batch::zeros(2, points);
     for s in 0..points {
-        // Each draw has its own pair of values, so the batch is asked once per draw.
+        // Each draw has its own pair of values, so the batch is evaluated once per draw.
         let values = [from.0.get(i, s), to.0.get(i, s)];
         conditionals.log_conditional(i, from.0, &values, &mut out)?;
         let difference = out.get(1, s) - out.get(0, s);
@@ -124,7 +132,7 @@ fn check_conditionals(model: &dyn Model, i: usize, from: Point, to: Point) -> Re
     Ok(true)
 }
 
-/// Holds a capability's change against the change of the log joint, wherever both ends are finite.
+/// Compares the change of a capability with the change of the log joint, wherever both ends are finite.
 fn compare(
     model: &dyn Model,
     capability: &'static str,
@@ -173,8 +181,8 @@ fn check_gradient(model: &dyn Model, z: &Batch, log_p: &[f64]) -> Result<()> {
     Ok(())
 }
 
-/// A draw in words, for messages: the factor at fault where the model knows it, else the first few latents with their values, and
-/// the log density.
+/// Describes a draw for messages: the factor at fault if the model knows it, otherwise the first few latents with their values
+/// and the log density.
 pub(crate) fn describe(model: &dyn Model, z: &Batch, s: usize, log_p: f64) -> String {
     if let Some(fault) = model.fault(z, s) {
         return fault.reason;

@@ -2,29 +2,37 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A factor at fault.
+/// A factor at fault. See [`CommonFault`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// Its name, with indices from one.
     pub factor: String,
-    /// Its value, its law with the parameters at that draw, and where the model states it:
+    /// Its value, its distribution with the parameters at that draw, and where the model states it:
     /// `log density −∞ at y[17] = 3 ~ dpois(mu[17] = 0), model.bug:12`.
     pub reason: String,
 }
 
-/// The factor that most of some draws fell to.
+/// The factor at fault in most of several impossible draws.
+///
+/// ```
+/// use hyperprior::model::{CommonFault, Fault};
+/// let fault = |factor: &str| Fault { factor: factor.to_owned(), reason: "log density −∞".to_owned() };
+/// let common = CommonFault::among(vec![fault("y[1]"), fault("y[2]"), fault("y[1]")]).expect("there are faults");
+/// assert_eq!((common.fault.factor.as_str(), common.count, common.of), ("y[1]", 2, 3));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CommonFault {
     /// The factor, at the first of those draws.
     pub fault: Fault,
-    /// How many of the draws that were looked at fell to it.
+    /// In how many of the examined draws it is at fault.
     pub count: usize,
-    /// How many were looked at.
+    /// How many draws were examined.
     pub of: usize,
 }
 
 impl CommonFault {
-    /// The factor that occurs most often; of several that do, the one that came first.
+    /// The most frequent factor; the first of them if several are tied.
     pub fn among(faults: Vec<Fault>) -> Option<Self> {
         let of = faults.len();
         let mut counted: Vec<(Fault, usize)> = Vec::new();
@@ -44,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_factor_that_occurs_most_often_is_told_as_it_first_occurred() {
+    fn the_most_frequent_factor_is_reported_as_it_first_occurred() {
         let fault = |factor: &str, reason: &str| Fault { factor: factor.to_owned(), reason: reason.to_owned() };
         let faults = vec![fault("a", "1"), fault("b", "2"), fault("b", "3"), fault("c", "4")];
         let common = CommonFault::among(faults).expect("faults");

@@ -1,12 +1,12 @@
-//! The hidden variables of a model: their names, shapes and supports.
+//! The latent variables of a model: their names, shapes and supports.
 
 use crate::error::{Error, Result};
 use hyperprior_math::family::Support;
 
-/// A named array of hidden variables that share a support.
+/// A named array of latent variables that share a support. See [`Latents`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
-    /// The name a person gave it.
+    /// The name given by the user.
     pub name: String,
     /// Its shape; empty for a single number.
     pub shape: Vec<usize>,
@@ -14,7 +14,7 @@ pub struct Latent {
     pub support: Support,
 }
 
-/// All hidden variables of a model, in order; the scalars are numbered from 0 across all of them.
+/// All latent variables of a model, in order; the scalars are numbered from 0 across all of them.
 ///
 /// ```
 /// use hyperprior::model::{Latents, Support};
@@ -27,7 +27,7 @@ pub struct Latent {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Latents {
     entries: Vec<Latent>,
-    /// For each scalar, its entry and its place in it.
+    /// For each scalar, its array and its position in it.
     scalars: Vec<(usize, usize)>,
 }
 
@@ -40,14 +40,14 @@ impl Latents {
     /// Adds an array.
     ///
     /// # Errors
-    /// [`Error::BadLatent`] for a name that is taken, a shape with a zero in it, or an empty support.
+    /// [`Error::BadLatent`] for a name already in use, a shape with a zero in it, or an empty support.
     pub fn array(mut self, name: &str, shape: &[usize], support: Support) -> Result<Self> {
         let bad = |reason: &str| Error::BadLatent { name: name.to_owned(), reason: reason.to_owned() };
         if self.entries.iter().any(|e| e.name == name) {
-            return Err(bad("the name is taken; give each latent its own"));
+            return Err(bad("the name is already in use; give each latent its own"));
         }
         if shape.contains(&0) {
-            return Err(bad("its shape has a zero, so it holds nothing; leave it out"));
+            return Err(bad("its shape has a zero, so it is empty; leave it out"));
         }
         if let Support::Integers { lower, upper } = support
             && !(lower <= upper && lower.fract() == 0.0 && upper.fract() == 0.0)
@@ -68,7 +68,7 @@ impl Latents {
         self.array(name, &[len], support)
     }
 
-    /// Many single numbers at once.
+    /// Many scalars at once.
     ///
     /// # Errors
     /// As [`array`](Self::array).
@@ -76,11 +76,10 @@ impl Latents {
         let mut latents = Self::new();
         let mut taken = std::collections::HashSet::new();
         for (name, support) in of {
-            // Each is checked as if alone, and its name against a table: looking through all the others would cost their
-            // square.
+            // Each is checked on its own, and its name in a hash set: comparing every pair of names would take quadratic time.
             let one = Self::new().scalar(&name, support)?;
             if !taken.insert(name.clone()) {
-                let reason = "the name is taken; give each latent its own".to_owned();
+                let reason = "the name is already in use; give each latent its own".to_owned();
                 return Err(Error::BadLatent { name, reason });
             }
             latents.scalars.push((latents.entries.len(), 0));
@@ -89,7 +88,7 @@ impl Latents {
         Ok(latents)
     }
 
-    /// Adds a single number.
+    /// Adds a scalar.
     ///
     /// # Errors
     /// As [`array`](Self::array).
@@ -148,9 +147,9 @@ mod tests {
     #[test]
     fn bad_declarations_say_why() {
         let taken = Latents::new().scalar("a", Support::Real).unwrap().scalar("a", Support::Real);
-        assert!(taken.unwrap_err().to_string().contains("the name is taken"));
+        assert!(taken.unwrap_err().to_string().contains("already in use"));
         let empty = Latents::new().vector("b", 0, Support::Real);
-        assert!(empty.unwrap_err().to_string().contains("holds nothing"));
+        assert!(empty.unwrap_err().to_string().contains("it is empty"));
         let range = Latents::new().scalar("c", Support::Integers { lower: 2.0, upper: 1.0 });
         assert!(range.unwrap_err().to_string().contains("lower ≤ upper"));
     }

@@ -1,12 +1,10 @@
-//! The model p(x, z): what a person states, and the capabilities that make inference about it cheaper.
+//! The model p(x, z), and optional capabilities that make inference cheaper.
 //!
-//! A model that can only calculate log p(x, z) works. With *locals* the gradients have less variance, with
-//! *conditionals* much less, and a *gradient* serves its continuous latents. [`check`] holds a model's capabilities
-//! against its log joint.
+//! A model only has to compute log p(x, z). With *locals* the gradients have less variance, with *conditionals* much less, and
+//! continuous latents use a *gradient*. [`check`] compares a model's capabilities with its log joint.
 
 mod check;
 mod fault;
-pub mod graph;
 mod latents;
 
 pub(crate) use check::describe;
@@ -18,10 +16,10 @@ pub use latents::{Latent, Latents};
 use crate::error::Result;
 use hyperprior_math::batch::Batch;
 
-/// A probabilistic model with its data inside: log p(x, z) as a function of the hidden variables z.
+/// A probabilistic model including its data: log p(x, z) as a function of the latent variables z.
 ///
-/// Everything is asked for a batch of draws at once: column i of `z` holds latent i. A value of −∞ means impossible; NaN
-/// means that the model is not defined there. Either way the draw is dropped and counted.
+/// Everything is evaluated for a batch of draws at once: column i of `z` holds latent i. A value of −∞ means impossible; NaN
+/// means that the model is not defined there. Either way the draw is left out and counted as invalid.
 ///
 /// ```
 /// use hyperprior::model::{Latents, Model, Support};
@@ -47,13 +45,13 @@ use hyperprior_math::batch::Batch;
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
 pub trait Model: Send + Sync {
-    /// The hidden variables.
+    /// The latent variables.
     fn latents(&self) -> &Latents;
 
     /// out\[s\] = log p(x, z_s).
     ///
     /// # Errors
-    /// Only when the model itself is broken; a bad draw is a value that is not finite.
+    /// Only if the model itself fails; an invalid draw has a value that is not finite.
     fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()>;
 
     /// The terms that contain each latent, if the model knows them.
@@ -71,8 +69,8 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// About how many additions the log joint of one draw costs, together with the conditionals of every discrete latent: a guide
-    /// for how often it can be asked for.
+    /// The approximate cost, in additions, of the log joint of one draw and the conditionals of every discrete latent: a guide to
+    /// how often the model can be evaluated.
     fn work(&self) -> usize {
         1000
     }
@@ -82,22 +80,41 @@ pub trait Model: Send + Sync {
         None
     }
 
-    /// Which draws cost about as much as that, and not many times more: a search starts from these where it can.
+    /// Which draws cost about as much as [`work`](Self::work), and not many times more: a mode search prefers to start from these.
     fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
         out.fill(true);
     }
 }
 
 /// log p_i: the terms of the log joint that contain latent i (its Markov blanket's factors).
+///
+/// ```
+/// use hyperprior::{Batch, Model, targets::Ising};
+/// let model = Ising::ring(4, 0.5)?;
+/// let mut out = Batch::zeros(4, 1);
+/// model.locals().expect("spins have locals").log_local(&Batch::zeros(4, 1), &mut out)?;
+/// assert_eq!(out.get(0, 0), 1.0); // a spin agrees with both neighbours
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Locals {
-    /// out\[i, s\] = log p_i(x, z_s). Locality: log p − log p_i does not move when z_i moves.
+    /// out\[i, s\] = log p_i(x, z_s). Locality: log p − log p_i does not depend on z_i.
     ///
     /// # Errors
     /// As [`Model::log_joint`].
     fn log_local(&self, z: &Batch, out: &mut Batch) -> Result<()>;
 }
 
-/// log p_i with z_i replaced, everything else as drawn.
+/// log p_i with z_i replaced and everything else as drawn.
+///
+/// ```
+/// use hyperprior::{Batch, Model, targets::Ising};
+/// let model = Ising::ring(4, 0.5)?;
+/// let mut out = Batch::zeros(2, 1);
+/// let conditionals = model.conditionals().expect("spins have conditionals");
+/// conditionals.log_conditional(0, &Batch::zeros(4, 1), &[0.0, 1.0], &mut out)?;
+/// assert_eq!(out.get(0, 0) - out.get(1, 0), 2.0); // both neighbours are down
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Conditionals {
     /// out\[v, s\] = log p_i(x, z_s with z_i := values\[v\]), up to a number that depends on s alone.
     ///
@@ -106,10 +123,19 @@ pub trait Conditionals {
     fn log_conditional(&self, i: usize, z: &Batch, values: &[f64], out: &mut Batch) -> Result<()>;
 }
 
-/// ∂ log p(x, z) / ∂z.
+/// ∂ log p(x, z) / ∂z. [`linear_response`](crate::posterior::linear_response) has an example of a model that implements it.
+///
+/// ```
+/// use hyperprior::{Batch, Model, targets::Banana};
+/// let (mut log_p, mut d_z) = ([0.0], Batch::zeros(2, 1));
+/// let model = Banana::new();
+/// let gradient = model.gradient().expect("the banana has a gradient");
+/// gradient.log_joint_gradient(&Batch::zeros(2, 1), &mut log_p, &mut d_z)?;
+/// assert_eq!(d_z.as_slice(), [0.0, -4.0]);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Gradient {
-    /// out\[s\] = log p(x, z_s), d_z\[i, s\] = ∂ log p / ∂z_i for the continuous latents (what it writes for discrete ones
-    /// is not read).
+    /// out\[s\] = log p(x, z_s), d_z\[i, s\] = ∂ log p / ∂z_i for the continuous latents (entries of discrete ones are ignored).
     ///
     /// # Errors
     /// As [`Model::log_joint`].

@@ -8,7 +8,7 @@ use super::Optimizer;
 /// use hyperprior::optimizer::{Adam, Optimizer};
 /// let (mut x, mut adam) = ([1.0], Adam::new(1));
 /// adam.ascend(&mut x, &[-1.0], 0.1);
-/// assert!((x[0] - 0.9).abs() < 1e-8); // the first step has the length asked for
+/// assert!((x[0] - 0.9).abs() < 1e-8); // the first step has the given size
 /// ```
 #[derive(Clone, Debug)]
 pub struct Adam {

@@ -1,15 +1,17 @@
 //! One gradient step over a minibatch.
 //!
-//! Draws of the globals come first. Every datum of the batch, in parallel, is then a model of its own given those draws; what
-//! it is worth, and how that moves with the globals, is summed in the batch's order, counted N/B times, and handed to the
-//! globals as their log joint. Random streams are keyed by datum, so that a datum's draws do not depend on its company.
+//! The globals are drawn first. Given those draws, every datum of the batch is a separate model, evaluated in parallel; the
+//! contributions of the data and their derivatives along the globals are summed in the batch's order, multiplied by N/B, and
+//! passed to the globals as their log joint. Random streams are keyed by datum, so that a datum's draws do not depend on the
+//! rest of the batch.
 
 use super::guide::{Guide, Rows};
 use super::{Datum, Given, PlateModel};
 use crate::error::{Error, Result};
-use crate::gradient::{Estimate, Estimator, GradientSettings, Pass, Plan, plan};
+use crate::gradient::{Estimate, Estimator, GradientSettings, Plan, plan};
 use crate::likelihood::Kind;
 use crate::model::describe;
+use crate::objective::Pass;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, stream};
@@ -17,22 +19,23 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::add_scaled;
 use rayon::prelude::*;
 
-/// Data that a thread takes at a time; fixed, so that sums do not depend on the threads.
+/// How many data a thread takes at a time; fixed, so that sums do not depend on the threads.
 const SHARE: usize = 8;
 
-/// Streams of the globals are apart from those of the data, which are numbered from 1.
+/// The stream of the globals; those of the data are numbered from 1.
 const GLOBALS: u64 = 0;
 
-/// Everything that is learned.
+/// All learned parameters. See [`PlateModel`].
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PlateParameters {
     /// The globals' θ and φ.
     pub globals: (Vec<f64>, Vec<f64>),
-    /// The guide's: rows of (θ_n, φ_n), or the shared row and the network.
+    /// Those of the guide: rows of (θ_n, φ_n), or the shared row and the network.
     pub locals: Vec<f64>,
 }
 
-/// A gradient: as [`PlateParameters`], except that a table's has a row for each datum of the batch, in its order.
+/// A gradient: as [`PlateParameters`], except that for a table it has a row for each datum of the batch, in its order. See
+/// [`PlateEngine`].
 pub type PlateGradient = PlateParameters;
 
 /// The working memory of a share of the batch.
@@ -47,7 +50,7 @@ struct Worker {
     log_p: Vec<f64>,
     d_z: Batch,
     d_datum: Batch,
-    /// Σ over the share of what each draw is worth, and of its derivative along the globals.
+    /// Σ over the share of each draw's contribution, and of its derivative along the globals.
     value: Vec<f64>,
     d_globals: Batch,
     d_locals: Vec<f64>,
@@ -56,7 +59,7 @@ struct Worker {
     failure: Option<Error>,
 }
 
-/// The working memory of steps over a plate.
+/// The working memory of steps over a plate. [`PlateFit`](super::PlateFit) runs them. See [`PlateModel`].
 #[derive(Debug)]
 pub struct PlateEngine<'a> {
     globals: Option<&'a Variational>,
@@ -71,11 +74,11 @@ pub struct PlateEngine<'a> {
 }
 
 impl<'a> PlateEngine<'a> {
-    /// For this model, with a variational model for the globals (where there are any) and one for the latents of a datum.
+    /// For this model, with a variational model for the globals (if there are any) and one for the latents of a datum.
     ///
     /// # Errors
-    /// What [`GradientSettings::check`] and [`Variational::check`] say, and [`Error::Mismatch`] where a prior is a mixture or has
-    /// switches, which plates do not take apart, or where the model has no gradient and needs one.
+    /// As [`GradientSettings::check`] and [`Variational::check`], and [`Error::Mismatch`] if a prior is a mixture or has switches,
+    /// which plates do not support, or if the model has no gradient and needs one.
     pub fn new(
         model: &dyn PlateModel,
         globals: Option<&'a Variational>,
@@ -92,10 +95,10 @@ impl<'a> PlateEngine<'a> {
         let datum = Datum { plate: model, n: 0, globals: &none };
         locals.check(&datum)?;
         if settings.importance > 0 || settings.estimator == Estimator::DisArm {
-            let reason = "a plate takes neither importance weights nor pairs of draws; ask for another estimator";
+            let reason = "a plate supports neither importance weights nor paired draws; use another estimator";
             return mismatch("the settings", reason);
         }
-        // Every draw of the globals has draws of its own.
+        // Every draw of the globals has its own draws of the data's latents.
         let settings = GradientSettings { replicates: 1, ..settings.clone() };
         let plans = plan(&datum, locals, &settings)?;
         let mut global_plans = Vec::new();
@@ -116,7 +119,7 @@ impl<'a> PlateEngine<'a> {
         for q in globals.iter().copied().chain([locals]) {
             if q.prior().components_len() > 1 || q.prior().switches_len() > 0 {
                 let reason =
-                    "mixtures and switches are not taken apart inside a plate; use a Gaussian, a flow or levels";
+                    "a plate does not support mixtures or switches; use a Gaussian, a flow or a hierarchical prior";
                 return mismatch(&format!("the prior `{}`", q.prior().name()), reason);
             }
         }
@@ -142,7 +145,7 @@ impl<'a> PlateEngine<'a> {
         let missing = batch.iter().find(|n| **n >= model.data_len());
         let reason = match missing {
             Some(n) => format!("there is no datum {}; there are {}", n + 1, model.data_len()),
-            None if found != expected => format!("they have {found:?} numbers, it asks for {expected:?}"),
+            None if found != expected => format!("they have {found:?} numbers, it needs {expected:?}"),
             None => return Ok(()),
         };
         Err(Error::Mismatch { first: "the parameters".to_owned(), second: "the plate".to_owned(), reason })
@@ -152,17 +155,17 @@ impl<'a> PlateEngine<'a> {
         &self.rows
     }
 
-    /// What is done for each latent of a datum.
+    /// The estimator of each latent of a datum.
     pub fn plans(&self) -> &[Plan] {
         &self.plans
     }
 
-    /// Estimates the bound of the whole plate from the data in `batch`, and writes its gradient. The same (seed, step) means the
+    /// Estimates the bound of the whole plate from the data in `batch`, and writes its gradient. The same (seed, step) gives the
     /// same random numbers.
     ///
     /// # Errors
-    /// What the model returns, [`Error::NotFinite`] where no draw of a datum or of the globals is finite, and
-    /// [`Error::Mismatch`] for parameters of other lengths or data that do not exist.
+    /// Errors of the model, [`Error::NotFinite`] if no draw of a datum or of the globals is finite, and [`Error::Mismatch`] for
+    /// parameters of the wrong length or data that do not exist.
     pub fn step(
         &mut self,
         model: &dyn PlateModel,
@@ -195,7 +198,7 @@ impl<'a> PlateEngine<'a> {
         if let Some(failure) = self.workers[..shares].iter_mut().find_map(|worker| worker.failure.take()) {
             return Err(failure);
         }
-        // What the data made of each draw, in the batch's order.
+        // The data's contribution to each draw, in the batch's order.
         let mut log_joint = vec![0.0; draws_len];
         let mut d_globals = Batch::zeros(betas.columns_len(), draws_len);
         model.log_globals(betas, &mut log_joint, &mut d_globals)?;
@@ -297,8 +300,8 @@ impl Worker {
                 let example = format!("datum {}: {example}", n + 1);
                 return Err(Error::NotFinite { step, dropped: draws_len, drawn: draws_len, example });
             }
-            // A draw that is impossible for this datum says nothing about it; the others speak for it, so that the globals keep
-            // what the rest of the data say.
+            // A draw that is impossible for this datum is replaced by the mean of the others, so that the globals keep the
+            // information in the rest of the data.
             let mean = integrand.iter().filter(|f| f.is_finite()).sum::<f64>() / kept as f64;
             for ((w, f), value) in self.weight.iter_mut().zip(integrand).zip(&mut self.value) {
                 *w = if f.is_finite() { scale / kept as f64 } else { 0.0 };

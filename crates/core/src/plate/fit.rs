@@ -1,4 +1,4 @@
-//! A fit of a plate: epochs of minibatches without replacement.
+//! Fits a plate: epochs of minibatches without replacement.
 
 use super::guide::Rows;
 use super::{Guide, PlateEngine, PlateGradient, PlateModel, PlateParameters};
@@ -8,22 +8,22 @@ use crate::gradient::{Estimate, GradientSettings};
 use crate::optimizer::{Adam, Optimizer};
 use crate::prior::Start;
 use crate::variational::Variational;
-use hyperprior_math::random::stream;
+use hyperprior_math::random::{Purpose, stream};
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// How a plate is fitted.
+/// How a plate is fitted. See [`PlateModel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PlateSettings {
     /// The seed.
     pub seed: u64,
-    /// How often every datum is looked at.
+    /// How many times every datum is visited.
     pub epochs: u64,
-    /// B, the data of one step.
+    /// B, the number of data per step.
     pub batch_len: usize,
-    /// The step size at the beginning; it falls to nothing along a half cosine.
+    /// The initial step size; it falls to zero along a half cosine.
     pub step_size: f64,
     /// How gradients are estimated.
     pub gradient: GradientSettings,
@@ -36,7 +36,7 @@ impl Default for PlateSettings {
     }
 }
 
-/// A fit under way.
+/// A fit in progress. See [`PlateModel`].
 pub struct PlateFit<'a> {
     model: &'a dyn PlateModel,
     settings: &'a PlateSettings,
@@ -51,11 +51,10 @@ pub struct PlateFit<'a> {
 }
 
 impl<'a> PlateFit<'a> {
-    /// A fit at a start: `starts` are where the globals and where every datum begin.
+    /// A fit that begins at `starts`: that of the globals, and that of every datum.
     ///
     /// # Errors
-    /// What [`PlateEngine::new`] and [`Start::check`] say; [`Error::BadSetting`] for batches of nothing, [`Error::EmptyModel`]
-    /// without data.
+    /// As [`PlateEngine::new`] and [`Start::check`]; [`Error::BadSetting`] for empty batches, [`Error::EmptyModel`] without data.
     pub fn init(
         model: &'a dyn PlateModel,
         (globals, locals): (Option<&'a Variational>, &'a Variational),
@@ -75,7 +74,7 @@ impl<'a> PlateFit<'a> {
             return Err(Error::BadSetting { field: "step_size", value, reason });
         }
         let engine = PlateEngine::new(model, globals, locals, guide, &settings.gradient)?;
-        let mut rng = stream(settings.seed, u64::MAX, 0, 0);
+        let mut rng = stream(settings.seed, Purpose::PlateStart.step(), 0, 0);
         let mut parameters = PlateParameters::default();
         if let Some(q) = globals {
             global_start.check(q.prior().lambda_len())?;
@@ -96,12 +95,12 @@ impl<'a> PlateFit<'a> {
         Ok(Self { model, settings, engine, parameters, gradient, of_globals, of_locals, order, step: 0 })
     }
 
-    /// Looks at every datum once, in a new order; says whether the observer wants more.
+    /// Visits every datum once, in a new order; returns whether the observer wants to continue.
     ///
     /// # Errors
     /// As [`PlateEngine::step`].
     pub fn epoch(&mut self, size: f64, steps: u64, observer: &mut dyn Observer) -> Result<ControlFlow<()>> {
-        let mut rng = stream(self.settings.seed, u64::MAX - 1, 0, self.step);
+        let mut rng = stream(self.settings.seed, Purpose::PlateMinibatch.step(), 0, self.step);
         for i in (1..self.order.len()).rev() {
             self.order.swap(i, rng.random_range(0..=i));
         }
@@ -146,7 +145,7 @@ impl<'a> PlateFit<'a> {
         Ok(estimate)
     }
 
-    /// All epochs, the step size falling along a half cosine.
+    /// Runs all epochs, with the step size falling along a half cosine.
     ///
     /// # Errors
     /// As [`epoch`](Self::epoch).
@@ -162,7 +161,7 @@ impl<'a> PlateFit<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// What was learned.
+    /// The learned parameters.
     pub fn parameters(&self) -> &PlateParameters {
         &self.parameters
     }

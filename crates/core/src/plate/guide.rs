@@ -1,4 +1,4 @@
-//! Where the parameters of a datum's q come from: a row of its own, or a network that has seen the datum.
+//! Where the parameters of a datum's q come from: a row of a table, or an inference network.
 
 use crate::prior::Start;
 use crate::variational::Variational;
@@ -7,17 +7,17 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::add_scaled;
 
-/// How (θ_n, φ_n) of datum n are found.
+/// How (θ_n, φ_n) of datum n are obtained. See [`PlateModel`](super::PlateModel).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Guide {
-    /// A row for every datum. Exact, and of no use for a datum that was not there.
+    /// A row for every datum. Exact, but not applicable to new data.
     Table,
-    /// Amortised: what a network with hidden layers of these sizes makes of the datum's features, added to parameters that all
-    /// data share.
+    /// Amortised: the output of a network with hidden layers of these sizes for the datum's features, added to parameters that
+    /// all data share.
     Network(Vec<usize>),
 }
 
-/// A guide made for a plate: how many numbers there are, and how they become a datum's.
+/// A guide for a given plate: how many parameters there are, and how a datum's follow from them.
 #[derive(Clone, Debug)]
 pub(super) enum Rows {
     Table { data_len: usize, row_len: usize },
@@ -41,7 +41,7 @@ impl Rows {
         }
     }
 
-    /// How many parameters there are in all: the rows, or the shared row and the network's.
+    /// The total number of parameters: the rows, or the shared row and the network's.
     pub(super) fn parameters_len(&self) -> usize {
         match self {
             Self::Table { data_len, row_len } => data_len * row_len,
@@ -49,7 +49,7 @@ impl Rows {
         }
     }
 
-    /// How many numbers of gradient a batch leaves: a row per datum of the batch, or as many as there are parameters.
+    /// The length of a batch's gradient: a row per datum of the batch, or the number of parameters.
     pub(super) fn gradient_len(&self, batch_len: usize) -> usize {
         match self {
             Self::Table { row_len, .. } => batch_len * row_len,
@@ -57,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// Every datum starts alike; the network starts by saying nothing.
+    /// Every datum has the same start; the network's output starts at zero.
     pub(super) fn initialize(&self, q: &Variational, start: &Start, rng: &mut Stream, parameters: &mut [f64]) {
         let mut row = vec![0.0; self.row_len()];
         let (theta, phi) = row.split_at_mut(q.theta_len());
@@ -74,7 +74,7 @@ impl Rows {
         }
     }
 
-    /// row ← (θ_n, φ_n); `hidden` keeps what [`pullback`](Self::pullback) needs.
+    /// row ← (θ_n, φ_n); `hidden` stores what [`pullback`](Self::pullback) needs.
     pub(super) fn read(&self, parameters: &[f64], n: usize, features: &[f64], hidden: &mut Vec<f64>, row: &mut [f64]) {
         match self {
             Self::Table { row_len, .. } => row.copy_from_slice(&parameters[n * row_len..(n + 1) * row_len]),
@@ -86,7 +86,7 @@ impl Rows {
         }
     }
 
-    /// Adds a datum's gradient `d_row` to that of a batch, in which it has place `place`.
+    /// Adds a datum's gradient `d_row` to that of its batch, at position `place`.
     pub(super) fn pullback(
         &self,
         parameters: &[f64],

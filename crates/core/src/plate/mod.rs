@@ -1,11 +1,11 @@
-//! Plates: models of N data that share global latents, each datum with latents of its own, fitted by minibatches.
+//! Plates: models of N data that share global latents, each datum with its own local latents, fitted by minibatches.
 //!
 //! log p(x, β, z) = log p(β) + Σ_n log p(x_n, z_n | β). The variational model is q(β) Π_n q(z_n), where q(β) and every q(z_n) are
 //! [`Variational`](crate::Variational) models, hierarchical or not. The parameters of q(z_n) are rows of a table, or the output
-//! of an inference network that has seen datum n ([`Guide`]). A step looks at B data drawn without replacement and counts each
-//! N/B times, so that its gradient has the mean of the whole.
+//! of an inference network for datum n ([`Guide`]). A step uses B data drawn without replacement and weights each by N/B, so
+//! that its gradient is unbiased for the whole data set.
 //!
-//! Given a draw of β, a datum is an ordinary [`Model`]; given what the data made of each draw, so are the globals.
+//! Given a draw of β, a datum is an ordinary [`Model`]; given the data's contributions to each draw, so are the globals.
 
 mod engine;
 mod fit;
@@ -19,7 +19,47 @@ use crate::error::Result;
 use crate::model::{Conditionals, Gradient, Latents, Model};
 use hyperprior_math::batch::Batch;
 
-/// A model with a plate. Draws come in batches, as everywhere: draw s of a datum goes with draw s of the globals.
+/// A model with a plate. Draws come in batches: draw s of a datum belongs to draw s of the globals.
+///
+/// ```
+/// use hyperprior::model::{Latents, Support};
+/// use hyperprior::plate::{Guide, PlateFit, PlateModel, PlateSettings};
+/// use hyperprior::{Batch, Quiet, Variational, likelihood::MeanField, prior::Start};
+///
+/// /// Each x_n comes from N(0, 1) or N(3, 1); which of the two is its latent.
+/// struct Clusters {
+///     globals: Latents,
+///     locals: Latents,
+///     data: Vec<f64>,
+/// }
+/// impl PlateModel for Clusters {
+///     fn globals(&self) -> &Latents {
+///         &self.globals
+///     }
+///     fn locals(&self) -> &Latents {
+///         &self.locals
+///     }
+///     fn data_len(&self) -> usize {
+///         self.data.len()
+///     }
+///     fn log_datum(&self, n: usize, _globals: &Batch, z: &Batch, out: &mut [f64]) -> hyperprior::Result<()> {
+///         for (out, z) in out.iter_mut().zip(z.column(0)) {
+///             *out = -0.5 * (self.data[n] - 3.0 * z).powi(2);
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let locals = Latents::new().scalar("label", Support::BINARY)?;
+/// let q = Variational::mean_field(MeanField::for_latents(&locals)?);
+/// let model = Clusters { globals: Latents::new(), locals, data: vec![-0.2, 3.4, 2.8] };
+/// let settings = PlateSettings { epochs: 200, step_size: 0.1, ..PlateSettings::default() };
+/// let start = Start::at(vec![0.0], 1.0);
+/// let mut fit = PlateFit::init(&model, (None, &q), &Guide::Table, &settings, (&start, &start))?;
+/// let _ = fit.run(&mut Quiet)?;
+/// assert!(fit.row(0)[0] < 0.0 && fit.row(1)[0] > 0.0); // the logits of the labels
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait PlateModel: Send + Sync {
     /// The latents that all data share; there may be none.
     fn globals(&self) -> &Latents;
@@ -30,13 +70,13 @@ pub trait PlateModel: Send + Sync {
     /// N.
     fn data_len(&self) -> usize;
 
-    /// What an inference network sees of datum `n`; as many numbers for every datum.
+    /// The inputs of an inference network for datum `n`; the same length for every datum.
     fn features(&self, n: usize) -> &[f64] {
         let _ = n;
         &[]
     }
 
-    /// out\[s\] = log p(β_s), and d_globals = its derivative along continuous globals.
+    /// out\[s\] = log p(β_s), and d_globals = its derivative along the continuous globals.
     ///
     /// # Errors
     /// As [`Model::log_joint`].
@@ -57,7 +97,7 @@ pub trait PlateModel: Send + Sync {
         false
     }
 
-    /// [`log_datum`](Self::log_datum), with the derivatives along continuous globals and locals written beside it.
+    /// [`log_datum`](Self::log_datum) and its derivatives along continuous globals and locals.
     ///
     /// # Errors
     /// As [`Model::log_joint`].
@@ -74,8 +114,8 @@ pub trait PlateModel: Send + Sync {
         self.log_datum(n, globals, z, out)
     }
 
-    /// Whether a datum's discrete latents may be set to other values one at a time; if so, gradients are local expectations. The
-    /// cost is that of [`log_datum`](Self::log_datum) for every value.
+    /// Whether a datum's discrete latents may be set to other values one at a time; if so, gradients use local expectation. This
+    /// costs one [`log_datum`](Self::log_datum) for every value.
     fn has_conditionals(&self) -> bool {
         true
     }
@@ -124,7 +164,7 @@ impl Conditionals for Datum<'_> {
     }
 }
 
-/// The globals, given what the data made of each draw.
+/// The globals, given the data's contributions to each draw.
 pub(crate) struct Given<'a> {
     pub(crate) latents: &'a Latents,
     pub(crate) log_joint: &'a [f64],

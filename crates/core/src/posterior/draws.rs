@@ -7,7 +7,7 @@ use hyperprior_math::batch::Batch;
 use std::collections::{HashMap, HashSet};
 use thiserror::Error;
 
-/// What values a column holds.
+/// Which values a column holds. See [`Column`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whole numbers.
@@ -16,12 +16,12 @@ pub enum Kind {
     Continuous,
 }
 
-/// One scalar's name and kind.
+/// The name and kind of a scalar. See [`Draws`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// As BUGS writes it: `beta[1]`, `z[3,2]`.
+    /// The name in BUGS notation: `beta[1]`, `z[3,2]`.
     pub name: String,
-    /// What values it takes.
+    /// Which values it takes.
     pub kind: Kind,
 }
 
@@ -37,45 +37,43 @@ impl Column {
     }
 }
 
-/// Why numbers are not draws.
+/// Why draws cannot be stored or used. See [`Draws`].
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum DrawsError {
-    /// As many names as columns are needed.
+    /// The numbers of names and columns differ.
     #[error("there are {names} names for {columns} columns of draws")]
     Lengths {
-        /// How many names.
+        /// The number of names.
         names: usize,
-        /// How many columns.
+        /// The number of columns.
         columns: usize,
     },
-    /// A posterior without a draw.
-    #[error("there is not a single draw; ask for at least one")]
+    /// There are no draws.
+    #[error("there are no draws; at least one is needed")]
     Empty,
-    /// Two columns of one name.
+    /// Two columns have the same name.
     #[error("two columns of draws are named `{name}`; give each its own name")]
     Duplicate {
         /// The name.
         name: String,
     },
-    /// A discrete column holds something else than whole numbers.
-    #[error(
-        "draw {draw} of the discrete variable `{name}` is {value}, which is no whole number that can be stored exactly"
-    )]
+    /// A discrete column holds a value that is not a whole number.
+    #[error("draw {draw} of the discrete variable `{name}` is {value}, which is not a whole number that can be stored exactly")]
     NotWhole {
         /// The column.
         name: String,
-        /// Which draw, from one.
+        /// The draw, counted from one.
         draw: usize,
         /// Its value.
         value: f64,
     },
-    /// There are not as many weights as draws.
+    /// The numbers of weights and draws differ.
     #[error("there are {weights} importance weights for {draws} draws")]
     WeightsLength {
-        /// How many weights.
+        /// The number of weights.
         weights: usize,
-        /// How many draws.
+        /// The number of draws.
         draws: usize,
     },
     /// A weight is infinite or undefined, or all are zero.
@@ -84,18 +82,18 @@ pub enum DrawsError {
         /// What is wrong.
         reason: String,
     },
-    /// A discrete column was needed.
+    /// The column must be discrete.
     #[error("`{name}` is continuous; only discrete variables have probabilities of values")]
     NotDiscrete {
         /// The column.
         name: String,
     },
-    /// Nothing is selected by a monitor.
+    /// A monitor selects nothing.
     #[error(transparent)]
     Monitor(#[from] MonitorError),
 }
 
-/// Draws of named scalars, all from the same joint distribution, with importance weights where they have any.
+/// Draws of named scalars from their joint distribution, optionally with importance weights.
 ///
 /// ```
 /// use hyperprior::Batch;
@@ -115,15 +113,15 @@ pub struct Draws {
     log_weights: Option<Vec<f64>>,
 }
 
-/// Above this, neighbouring whole numbers are the same double.
+/// Above this, doubles cannot represent every whole number.
 const WHOLE_MAX: f64 = 9_007_199_254_740_992.0;
 
 impl Draws {
-    /// Draws that count equally.
+    /// Draws with equal weights.
     ///
     /// # Errors
-    /// [`DrawsError`] where names and columns do not match, a name is taken twice, there is no draw, or a discrete column
-    /// holds a number that is not whole.
+    /// [`DrawsError`] if names and columns do not match, two names are equal, there are no draws, or a discrete column holds a
+    /// number that is not whole.
     pub fn new(columns: Vec<Column>, values: Batch) -> Result<Self, DrawsError> {
         if columns.len() != values.columns_len() {
             return Err(DrawsError::Lengths { names: columns.len(), columns: values.columns_len() });
@@ -145,7 +143,7 @@ impl Draws {
         Ok(Self { columns, values, log_weights: None })
     }
 
-    /// The same draws with the logarithms of importance weights, which need not be normalised; −∞ is no weight at all.
+    /// The same draws with log importance weights, which need not be normalised; −∞ means no weight.
     ///
     /// # Errors
     /// [`DrawsError::WeightsLength`] and [`DrawsError::BadWeights`].
@@ -155,7 +153,7 @@ impl Draws {
         }
         let bad = |reason| Err(DrawsError::BadWeights { reason });
         if let Some(draw) = log_weights.iter().position(|log| log.is_nan() || *log == f64::INFINITY) {
-            return bad(format!("the logarithm of that of draw {} is {}", draw + 1, log_weights[draw]));
+            return bad(format!("the log weight of draw {} is {}", draw + 1, log_weights[draw]));
         }
         if log_weights.iter().all(|log| *log == f64::NEG_INFINITY) {
             return bad("all of them are zero".to_owned());
@@ -164,7 +162,7 @@ impl Draws {
         Ok(self)
     }
 
-    /// How many draws there are.
+    /// The number of draws.
     #[expect(clippy::len_without_is_empty, reason = "there is always a draw")]
     pub fn len(&self) -> usize {
         self.values.draws_len()
@@ -190,17 +188,17 @@ impl Draws {
         &self.values
     }
 
-    /// All draws, for whoever takes them over.
+    /// All draws, by value.
     pub fn into_values(self) -> Batch {
         self.values
     }
 
-    /// The logarithms of the importance weights, as given.
+    /// The log importance weights, as given.
     pub fn log_weights(&self) -> Option<&[f64]> {
         self.log_weights.as_deref()
     }
 
-    /// How much each draw counts.
+    /// The weight of each draw.
     pub fn weights(&self) -> Weights {
         self.log_weights.as_deref().map_or_else(|| Weights::equal(self.len()), Weights::from_logs)
     }
@@ -210,7 +208,7 @@ impl Draws {
         (0..self.columns.len()).filter(|i| self.columns[*i].kind == Kind::Discrete).collect()
     }
 
-    /// The arrays with their columns, both in order; a single number is an array of its own.
+    /// The arrays with their columns, both in order; a scalar is an array with one column.
     pub fn arrays(&self) -> Vec<(&str, Vec<usize>)> {
         let mut arrays: Vec<(&str, Vec<usize>)> = Vec::new();
         let mut known = HashMap::new();
@@ -225,7 +223,7 @@ impl Draws {
         arrays
     }
 
-    /// The columns that monitors select, in the monitors' order, each once.
+    /// The indices of the columns that monitors select, in the monitors' order, each once.
     ///
     /// # Errors
     /// [`MonitorError`] for a monitor that selects nothing.
@@ -253,9 +251,10 @@ impl Draws {
         Ok(Self { columns, values, log_weights: self.log_weights.clone() })
     }
 
-    /// As many draws that count equally: each as often as its weight gives, which whole numbers do to less than one.
+    /// The same number of draws with equal weights, by systematic resampling: the number of copies of a draw differs from its
+    /// expectation by less than one.
     ///
-    /// Nothing is random about it: draw k is the one in which (k + ½)/n of the weight is reached.
+    /// The result is not random: draw k is the one at which the cumulative weight reaches (k + ½)/n.
     pub fn resampled(&self) -> Self {
         let weights = self.weights();
         let share = weights.total() / self.len() as f64;
@@ -277,8 +276,8 @@ impl Draws {
         Self { columns: self.columns.clone(), values, log_weights: None }
     }
 
-    /// That every one of `columns` is discrete.
-    pub(super) fn require_discrete(&self, columns: &[usize]) -> Result<(), DrawsError> {
+    /// Checks that every one of `columns` is discrete.
+    pub(crate) fn require_discrete(&self, columns: &[usize]) -> Result<(), DrawsError> {
         match columns.iter().map(|i| &self.columns[*i]).find(|column| column.kind != Kind::Discrete) {
             Some(column) => Err(DrawsError::NotDiscrete { name: column.name.clone() }),
             None => Ok(()),
@@ -299,10 +298,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_draw_is_refused() {
+    fn invalid_draws_are_refused() {
         let said = |columns, values| Draws::new(columns, values).unwrap_err().to_string();
         assert_eq!(said(two(), Batch::zeros(3, 2)), "there are 2 names for 3 columns of draws");
-        assert!(said(two(), Batch::zeros(2, 0)).contains("not a single draw"));
+        assert!(said(two(), Batch::zeros(2, 0)).contains("there are no draws"));
         let twice = vec![Column::continuous("mu"), Column::discrete("mu")];
         assert!(said(twice, Batch::zeros(2, 1)).contains("are named `mu`"));
         for bad in [1.5, f64::NAN, f64::INFINITY, 1e17] {
@@ -315,14 +314,14 @@ mod tests {
     fn weights_that_cannot_be_normalised_are_refused() {
         let said = |logs: &[f64]| draws().weighted(logs.to_vec()).unwrap_err().to_string();
         assert_eq!(said(&[0.0]), "there are 1 importance weights for 2 draws");
-        assert!(said(&[0.0, f64::NAN]).contains("draw 2 is NaN"));
+        assert!(said(&[0.0, f64::NAN]).contains("the log weight of draw 2 is NaN"));
         assert!(said(&[f64::NEG_INFINITY; 2]).contains("all of them are zero"));
         let weighted = draws().weighted(vec![f64::NEG_INFINITY, -800.0]).unwrap();
         assert_eq!(weighted.weights().relative(), [0.0, 1.0]);
     }
 
     #[test]
-    fn an_array_is_one_even_where_its_elements_are_apart() {
+    fn an_array_need_not_be_contiguous() {
         let columns = ["z[1]", "y[1]", "z[2]", "mu"].map(Column::continuous).to_vec();
         let draws = Draws::new(columns, Batch::zeros(4, 1)).unwrap();
         assert_eq!(draws.arrays(), [("z", vec![0, 2]), ("y", vec![1]), ("mu", vec![3])]);
@@ -341,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_selection_is_in_the_order_that_was_asked_for_and_keeps_the_weights() {
+    fn a_selection_has_the_requested_order_and_keeps_the_weights() {
         let monitors = Monitor::parse_list("z mu z").unwrap();
         let selected = draws().weighted(vec![0.0, 1.0]).unwrap().select(&monitors).unwrap();
         assert_eq!(selected.names(), ["z", "mu"]);

@@ -1,25 +1,42 @@
-//! What a model foretells of data that it has not seen, from its log likelihoods in draws of the posterior: leave-one-out
-//! cross-validation by Pareto-smoothed importance sampling (Vehtari, Gelman and Gabry, 2017) and WAIC (Watanabe, 2010).
+//! The predictive accuracy of a model, from its log likelihoods in draws of the posterior: leave-one-out cross-validation by
+//! Pareto-smoothed importance sampling (PSIS-LOO; Vehtari, Gelman and Gabry, 2017) and WAIC (Watanabe, 2010).
 //!
-//! elpd = Σᵢ log p(yᵢ | y₋ᵢ), where 1/p(yᵢ | y₋ᵢ) is the posterior mean of 1/p(yᵢ | z): draws are weighted by 1/p(yᵢ | z), which
-//! takes the observation out of them, and the largest weights are smoothed. k̂ says whether the weights can be relied on.
+//! elpd = Σᵢ log p(yᵢ | y₋ᵢ), where 1/p(yᵢ | y₋ᵢ) is the posterior mean of 1/p(yᵢ | z): weighting draws by 1/p(yᵢ | z) removes the
+//! observation, and the largest weights are smoothed. k̂ shows whether the weights are reliable.
 
-use crate::bound::Estimate;
-use crate::infer::smooth;
+use crate::diagnostics::psis::psis;
+use crate::objective::Estimate;
 use hyperprior_math::batch::Batch;
 use rayon::prelude::*;
 
-/// A unit's share of p_waic above which WAIC is not to be relied on.
+/// WAIC is unreliable if the contribution of a unit to p_waic is above this.
 pub const WAIC_LIMIT: f64 = 0.4;
 
-/// One unit left out.
+/// What is left out at a time: one observation, or several that cannot be separated.
+///
+/// ```
+/// use hyperprior::posterior::Unit;
+/// let unit = Unit { name: "y[1]".to_owned(), observations_len: 1, is_independent: true };
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// The name of its first observation.
+    pub name: String,
+    /// The number of its observations; a vector counts as one.
+    pub observations_len: usize,
+    /// Whether it is independent of all other observations given a draw.
+    pub is_independent: bool,
+}
+
+/// The result of leaving out one unit. See [`Loo`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct LooUnit {
     /// log p(yᵢ | y₋ᵢ).
     pub elpd: f64,
-    /// The shape of the weights' tail.
+    /// k̂ of the importance weights.
     pub khat: f64,
-    /// By how much it is foretold better with the unit among the data than without.
+    /// How much better the unit is predicted when it is among the data.
     pub p_loo: f64,
     /// The variance of its log likelihood over the draws.
     pub p_waic: f64,
@@ -31,39 +48,41 @@ pub struct LooUnit {
 /// use hyperprior::Batch;
 /// use hyperprior::posterior::Loo;
 ///
-/// // Two observations that every draw foretells alike: leaving one out changes nothing.
+/// // Two observations that every draw predicts equally well: leaving one out changes nothing.
 /// let loo = Loo::new(&Batch::from_columns([vec![-1.0; 100], vec![-3.0; 100]].concat(), 100));
 /// assert!((loo.elpd.value + 4.0).abs() < 1e-12 && loo.p_loo.abs() < 1e-12);
 /// assert!((loo.elpd.standard_error - 2.0).abs() < 1e-12);
 /// ```
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Loo {
     /// Σᵢ log p(yᵢ | y₋ᵢ), and its standard error over the units.
     pub elpd: Estimate,
-    /// The effective number of parameters: what the data gain by being learnt from.
+    /// The effective number of parameters: how much better the data are predicted when they are used for fitting.
     pub p_loo: f64,
-    /// The largest k̂ at which this many draws can be relied on.
+    /// The largest k̂ at which this many draws are reliable.
     pub limit: f64,
     /// The units, in order.
     pub units: Vec<LooUnit>,
-    /// The widely applicable information criterion; it has a meaning where units are independent given a draw.
+    /// The widely applicable information criterion; it is valid if units are independent given a draw.
     pub waic: Waic,
 }
 
-/// The widely applicable information criterion.
+/// The widely applicable information criterion. See [`Loo`].
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Waic {
     /// Σᵢ log E p(yᵢ | z) − p_waic, and its standard error over the units.
     pub elpd: Estimate,
     /// The sum of the variances of the log likelihoods.
     pub p_waic: f64,
-    /// How many of those are above [`WAIC_LIMIT`].
+    /// The number of units whose variance is above [`WAIC_LIMIT`].
     pub above: usize,
 }
 
 impl Loo {
-    /// From the log likelihoods of units (a column each) in draws of the posterior that count equally. Draws in which one is not
-    /// a number are left out of it.
+    /// From the log likelihoods of units (a column each) in equally weighted draws of the posterior. Draws in which a unit's log
+    /// likelihood is NaN are ignored for that unit.
     pub fn new(log_likelihood: &Batch) -> Self {
         let of_unit = |u: usize| of_unit(log_likelihood.column(u));
         let found: Vec<(LooUnit, f64, f64)> = (0..log_likelihood.columns_len()).into_par_iter().map(of_unit).collect();
@@ -82,7 +101,7 @@ impl Loo {
         }
     }
 
-    /// The units whose k̂ is above the limit, the worst first.
+    /// The indices of the units whose k̂ is above the limit, the worst first.
     pub fn above(&self) -> Vec<usize> {
         let mut above: Vec<usize> = (0..self.units.len()).filter(|u| !(self.units[*u].khat <= self.limit)).collect();
         above.sort_by(|a, b| self.units[*b].khat.total_cmp(&self.units[*a].khat));
@@ -90,8 +109,14 @@ impl Loo {
     }
 }
 
-/// Σᵢ log p(yᵢ) of observations that were not learnt from, with its standard error, and the summands: each the log of its mean
-/// likelihood, from log likelihoods (a column each) in draws.
+/// The expected log predictive density of held-out observations, Σᵢ log p(yᵢ), with its standard error, and its terms: the log of
+/// the mean likelihood of each, from log likelihoods (a column each) in draws.
+///
+/// ```
+/// use hyperprior::{Batch, posterior::elpd};
+/// let (total, terms) = elpd(&Batch::from_columns(vec![-1.0, -1.0, -3.0, -3.0], 2));
+/// assert_eq!((total.value, terms), (-4.0, vec![-1.0, -3.0]));
+/// ```
 pub fn elpd(log_likelihood: &Batch) -> (Estimate, Vec<f64>) {
     let units: Vec<f64> = (0..log_likelihood.columns_len()).map(|u| log_mean(log_likelihood.column(u))).collect();
     (total(&units), units)
@@ -102,8 +127,8 @@ fn of_unit(log_likelihood: &[f64]) -> (LooUnit, f64, f64) {
     let known: Vec<f64> = log_likelihood.iter().copied().filter(|x| !x.is_nan()).collect();
     let lpd = log_mean(&known);
     let mut weights: Vec<f64> = known.iter().map(|x| -x).collect();
-    let tail = smooth(&mut weights);
-    // A draw that the unit makes impossible would have all the weight.
+    let tail = psis(&mut weights);
+    // A draw in which the unit is impossible would have all the weight.
     let khat = if known.contains(&f64::NEG_INFINITY) { f64::INFINITY } else { tail.khat };
     let weighted: Vec<f64> = weights.iter().zip(&known).filter(|(w, _)| w.is_finite()).map(|(w, x)| w + x).collect();
     let elpd = if weighted.is_empty() { f64::NAN } else { log_mean(&weighted) + (weighted.len() as f64).ln() };
@@ -123,7 +148,7 @@ fn moments(x: &[f64]) -> (f64, f64) {
     (mean, x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / (n - 1.0))
 }
 
-/// The sum of the units' shares; its error is that of drawing the units from a population of their like.
+/// The sum over units, with the standard error for units drawn from a population.
 fn total(units: &[f64]) -> Estimate {
     let (_, variance) = moments(units);
     Estimate { value: units.iter().sum(), standard_error: (units.len() as f64 * variance).sqrt() }
@@ -168,7 +193,7 @@ mod tests {
             assert!(unit.khat < loo.limit, "{}", unit.khat);
         }
         assert!((loo.elpd.value - exact).abs() < 0.06, "{} for {exact}", loo.elpd.value);
-        // log p(y | y) by the posterior with all data; what is lost by leaving out is p_loo.
+        // log p(y | y) by the posterior with all data; the loss from leaving out is p_loo.
         let within: f64 = y.iter().map(|y| log_normal(*y, mean, variance + 1.0)).sum();
         assert!((loo.p_loo - (within - exact)).abs() < 0.06, "{} for {}", loo.p_loo, within - exact);
         // Var ln N(y; μ, 1) under the posterior N(m, v): v (y − m)² + v²/2.
@@ -181,9 +206,9 @@ mod tests {
         assert!((loo.elpd.standard_error - (8.0 * spread / 7.0).sqrt()).abs() < 1e-12);
     }
 
-    /// An outlier that most draws deny: k̂ says that its weights are not to be relied on, and p_waic that WAIC is not.
+    /// An outlier that is improbable in most draws: k̂ shows that its weights are unreliable, and p_waic that WAIC is.
     #[test]
-    fn an_observation_that_the_draws_cannot_do_without_is_named() {
+    fn an_influential_observation_is_reported() {
         let draws: Vec<f64> = (0..2000).map(|s| StandardNormal.sample(&mut stream(5, 0, 0, s))).collect();
         // 1/p is e^(μ²/8) times a constant, a tail of shape ¼; and e^((4 − μ)²), which has no mean.
         let column = |y: f64, variance: f64| draws.iter().map(|mu| log_normal(y, *mu, variance)).collect::<Vec<_>>();

@@ -1,40 +1,40 @@
-//! Which variables a person wants to see: `beta`, `beta[2]`, `beta[1:3]`, `z[,2]`.
+//! Monitors, which select the variables to report: `beta`, `beta[2]`, `beta[1:3]`, `z[,2]`.
 
 use super::name::{ElementName, closest};
 use std::collections::HashSet;
 use std::fmt;
 use thiserror::Error;
 
-/// Why a selection cannot be made.
+/// Why a monitor selects nothing. See [`Monitor`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MonitorError {
     /// The text is not a name with indices.
     #[error("`{text}` cannot be selected: {reason}; write `beta`, `beta[2]`, `beta[1:3]` or `z[,2]`")]
     Syntax {
-        /// As given.
+        /// The text as given.
         text: String,
         /// What is wrong with it.
         reason: &'static str,
     },
-    /// Nothing has that name.
+    /// No variable has that name.
     #[error("there is no variable `{name}`{}; there are: {known}", did_you_mean(suggestion.as_deref()))]
     Unknown {
         /// The name.
         name: String,
-        /// The nearest name there is.
+        /// The closest existing name.
         suggestion: Option<String>,
-        /// The names there are.
+        /// The existing names.
         known: String,
     },
-    /// The array is there, the element is not.
+    /// The array exists, but not the element.
     #[error("`{array}` has no element `{monitor}`: its {len} go from `{first}` to `{last}`")]
     NoElement {
-        /// What was asked for.
+        /// The monitor as given.
         monitor: String,
         /// The array's name.
         array: String,
-        /// How many elements were drawn.
+        /// The number of elements that were drawn.
         len: usize,
         /// The first of them.
         first: String,
@@ -47,7 +47,7 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
     suggestion.map_or_else(String::new, |name| format!(" (did you mean `{name}`?)"))
 }
 
-/// A name, and for each index the range that is wanted.
+/// A selection of variables: a name, optionally with a range for each index.
 ///
 /// ```
 /// use hyperprior::posterior::{ElementName, Monitor};
@@ -60,12 +60,12 @@ fn did_you_mean(suggestion: Option<&str>) -> String {
 pub struct Monitor {
     text: String,
     array: String,
-    /// From and to, both inside; none selects the whole array.
+    /// First and last index, both included; `None` selects the whole array.
     ranges: Option<Vec<(u64, u64)>>,
 }
 
 impl Monitor {
-    /// Reads one.
+    /// Parses a monitor.
     ///
     /// # Errors
     /// [`MonitorError::Syntax`]
@@ -86,7 +86,7 @@ impl Monitor {
         Ok(Self { text: text.to_owned(), array: array.to_owned(), ranges })
     }
 
-    /// Reads several, separated by commas or spaces outside brackets: `mu, z[3,2]`.
+    /// Parses several monitors, separated by commas or spaces outside brackets: `mu, z[3,2]`.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).
@@ -99,7 +99,7 @@ impl Monitor {
         text.split(separates).filter(|part| !part.is_empty()).map(Self::parse).collect()
     }
 
-    /// Whether an element is among those that are wanted.
+    /// Whether an element is selected.
     pub fn selects(&self, element: &ElementName<'_>) -> bool {
         element.array == self.array
             && self.ranges.as_ref().is_none_or(|ranges| {
@@ -108,14 +108,14 @@ impl Monitor {
             })
     }
 
-    /// Which of `names` are wanted, in their order.
+    /// The indices of the selected `names`, in order.
     ///
-    /// A range may reach past the array: the elements of an array that were observed have no draws.
+    /// A range may extend beyond the array, since observed elements of an array have no draws.
     ///
     /// # Errors
-    /// [`MonitorError::Unknown`] and [`MonitorError::NoElement`] where none is.
+    /// [`MonitorError::Unknown`] or [`MonitorError::NoElement`] if none is selected.
     pub fn places(&self, names: &[&str]) -> Result<Vec<usize>, MonitorError> {
-        // A name that is no BUGS name can still be asked for as it is.
+        // A name that is not in BUGS notation can still be selected verbatim.
         if let Some(place) = names.iter().position(|name| *name == self.text) {
             return Ok(vec![place]);
         }
@@ -157,11 +157,11 @@ impl fmt::Display for Monitor {
     }
 }
 
-/// `2`, `1:3`, or nothing for every index.
+/// `2`, `1:3`, or empty for every index.
 fn range(index: &str) -> Result<(u64, u64), &'static str> {
     let whole = |text: &str| match text.trim().parse() {
         Ok(i) if i >= 1 => Ok(i),
-        _ => Err("an index is not a whole number from one"),
+        _ => Err("an index is not a whole number of at least 1"),
     };
     match index.split_once(':') {
         _ if index.trim().is_empty() => Ok((1, u64::MAX)),
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_said() {
+    fn errors_name_what_is_missing() {
         let said = |text| places(text).unwrap_err().to_string();
         assert_eq!(said("betta[1]"), "there is no variable `betta` (did you mean `beta`?); there are: mu, beta, z");
         assert_eq!(said("gamma"), "there is no variable `gamma`; there are: mu, beta, z");

@@ -1,6 +1,6 @@
-//! The names of array elements as BUGS writes them: `mu`, `beta[1]`, `z[3,2]`.
+//! The names of array elements in BUGS notation: `mu`, `beta[1]`, `z[3,2]`.
 
-/// A name with the indices of one element taken apart.
+/// The name of an element, split into array and indices.
 ///
 /// ```
 /// use hyperprior::posterior::ElementName;
@@ -9,14 +9,14 @@
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ElementName<'a> {
-    /// The array's name, or the whole name of a single number.
+    /// The name of the array, or of a scalar.
     pub array: &'a str,
-    /// The indices, counted from one; none for a single number.
+    /// The indices, counted from one; empty for a scalar.
     pub indices: Vec<u64>,
 }
 
 impl<'a> ElementName<'a> {
-    /// Takes a name apart; a name that is not written as an element is a single number's.
+    /// Splits a name; one that is not in the form of an element is that of a scalar.
     pub fn parse(name: &'a str) -> Self {
         let indices = |inside: &str| inside.split(',').map(|i| i.trim().parse().ok()).collect::<Option<Vec<u64>>>();
         match name.strip_suffix(']').and_then(|rest| rest.split_once('[')) {
@@ -29,9 +29,9 @@ impl<'a> ElementName<'a> {
     }
 }
 
-/// The candidate that is fewest letters away from `name`, where one is near enough to have been meant.
+/// The candidate with the smallest edit distance from `name`, if it is close enough to be a misspelling.
 pub(super) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the letters, but always one: `mu` for `nu`.
+    // A third of the letters, but at least one: `mu` for `nu`.
     let limit = (name.chars().count() / 3).max(1);
     candidates
         .into_iter()
@@ -41,7 +41,7 @@ pub(super) fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a s
         .map(|(_, candidate)| candidate)
 }
 
-/// Insertions, deletions and replacements between two words; a letter in the other case is no edit.
+/// The Levenshtein distance between two words, ignoring case.
 fn edits(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.to_lowercase().chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_element_is_one_name() {
+    fn other_names_are_those_of_scalars() {
         for name in ["mu", "a[]", "a[x]", "a[1", "log(p[1])"] {
             assert_eq!(ElementName::parse(name), ElementName { array: name, indices: vec![] });
         }
@@ -70,14 +70,14 @@ mod tests {
     }
 
     #[test]
-    fn edits_are_counted_as_levenshtein_does() {
+    fn edits_is_the_levenshtein_distance() {
         assert_eq!(edits("kitten", "sitting"), 3);
         assert_eq!(edits("", "abc"), 3);
         assert_eq!(edits("Beta", "beta"), 0);
     }
 
     #[test]
-    fn only_near_names_are_suggested() {
+    fn only_close_names_are_suggested() {
         let names = ["alpha", "beta", "mu"];
         assert_eq!(closest("betta", names), Some("beta"));
         assert_eq!(closest("nu", names), Some("mu"));

@@ -1,8 +1,8 @@
-//! How much each draw counts: equally, or by its importance weight.
+//! The weights of draws: equal, or importance weights.
 
 /// The weights of draws, scaled so that the largest is one.
 ///
-/// Equal weights are exact ones, so that sums over them are counts.
+/// Equal weights are exactly one, so that sums over them are counts.
 ///
 /// ```
 /// use hyperprior::posterior::Weights;
@@ -34,7 +34,7 @@ impl Weights {
         Self { relative, total, effective_len: total * total / squares, is_equal: false }
     }
 
-    /// Whether they were made equal.
+    /// Whether they were created equal.
     pub(super) fn is_equal(&self) -> bool {
         self.is_equal
     }
@@ -49,7 +49,7 @@ impl Weights {
         self.total
     }
 
-    /// How many equally weighted draws would say as much: Kish's (Σw)² / Σw².
+    /// The effective sample size: Kish's (Σw)² / Σw².
     pub fn effective_len(&self) -> f64 {
         self.effective_len
     }

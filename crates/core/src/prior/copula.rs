@@ -13,6 +13,13 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::dot;
 
 /// A marginal distribution of one λ, as an increasing map of a standard normal.
+///
+/// ```
+/// use hyperprior::prior::{Marginal, NormalMarginal};
+/// let (lambda, log_slope) = NormalMarginal.forward(&[2.0, 0.0], 0.5);
+/// assert_eq!((lambda, log_slope), (2.5, 0.0));
+/// assert_eq!(NormalMarginal.inverse(&[2.0, 0.0], lambda), 0.5);
+/// ```
 pub trait Marginal: std::fmt::Debug + Send + Sync {
     /// A short name.
     fn name(&self) -> &'static str;
@@ -29,11 +36,11 @@ pub trait Marginal: std::fmt::Debug + Send + Sync {
     /// The x with h(x) = λ.
     fn inverse(&self, parameters: &[f64], lambda: f64) -> f64;
 
-    /// Parameters of the normal with this mean and standard deviation, or what is nearest to it.
+    /// Parameters of the normal with this mean and standard deviation, or the closest available.
     fn start(&self, mean: f64, deviation: f64, parameters: &mut [f64]);
 }
 
-/// N(m, e^{2l}): h(x) = m + e^l x.
+/// N(m, e^{2l}): h(x) = m + e^l x. See [`Marginal`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NormalMarginal;
 
@@ -67,7 +74,7 @@ impl Marginal for NormalMarginal {
 }
 
 /// The sinh–arcsinh distribution (Jones and Pewsey, 2009): h(x) = m + e^l sinh((asinh x + a) e^b), skewed by a, with tails
-/// heavier than the normal's where b > 0 and lighter where b < 0.
+/// heavier than the normal's where b > 0 and lighter where b < 0. See [`Copula`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinhArcsinh;
 
@@ -123,24 +130,24 @@ fn log_cosh(w: f64) -> f64 {
 #[derive(Debug)]
 pub struct Copula {
     marginals: Vec<Box<dyn Marginal>>,
-    /// Where each marginal's parameters start.
+    /// Where the parameters of each marginal start.
     offsets: Vec<usize>,
     spread: Spread,
 }
 
 impl Copula {
-    /// These marginals, correlated with this rank; rank 0 leaves them independent.
+    /// These marginals, with a correlation of this rank; with rank 0 they are independent.
     ///
     /// # Errors
-    /// [`Error::BadPart`] over nothing, or where the rank exceeds the length.
+    /// [`Error::BadPart`] without marginals, or if the rank exceeds their number.
     pub fn new(marginals: Vec<Box<dyn Marginal>>, rank: usize) -> Result<Self> {
         let len = marginals.len();
         let bad = |reason: String| Err(Error::BadPart { part: "a copula prior".to_owned(), reason });
         if len == 0 {
-            return bad("it has no marginals; give it one for every parameter".to_owned());
+            return bad("it has no marginals; give one for every parameter".to_owned());
         }
         if rank > len {
-            return bad(format!("rank {rank} is more than its {len} parameters; ask for at most that"));
+            return bad(format!("rank {rank} exceeds its {len} parameters; use at most {len}"));
         }
         let mut offsets = Vec::with_capacity(len);
         let mut end = len * rank;

@@ -1,4 +1,4 @@
-//! The delta prior: one point λ, which makes the hierarchical model the mean-field model it came from.
+//! The delta prior: a single λ, which reduces the hierarchical model to mean-field.
 
 use super::{Density, Prior, Start};
 use hyperprior_math::batch::Batch;
@@ -6,6 +6,11 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 
 /// q(λ; θ) = δ(λ − θ). With a mean-field likelihood this is black box variational inference; O(d).
+///
+/// ```
+/// use hyperprior::prior::{Delta, Prior};
+/// assert_eq!(Delta { lambda_len: 3 }.parameters_len(), 3);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delta {
     /// The length of λ.
@@ -46,7 +51,7 @@ impl Prior for Delta {
         for (i, value) in theta.iter().enumerate() {
             lambda.column_mut(i).fill(*value);
         }
-        // A point has no density; its bound has no term for q(λ).
+        // A point has no density; the bound has no term for q(λ).
         log_q.fill(0.0);
     }
 

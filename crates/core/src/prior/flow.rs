@@ -1,4 +1,4 @@
-//! A normalizing flow over a learnable diagonal Gaussian: λ = f(λ₀), whatever the flow f.
+//! A normalizing flow over a learnable diagonal Gaussian: λ = f(λ₀), for any flow f.
 //!
 //! log q(λ; θ) = log N(λ₀; m, s²) − log|det ∂f/∂λ₀|. The base's location and scale are learned, so that the family contains
 //! mean-field; a flow without layers is the diagonal Gaussian.
@@ -10,7 +10,7 @@ use hyperprior_math::flow::Flow;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 
-/// A prior made by a flow; θ is the base's [`Gaussian`] parameters, then the flow's. It starts at the base.
+/// A prior defined by a flow; θ is the base's [`Gaussian`] parameters, then the flow's. It starts at the base.
 ///
 /// ```
 /// use hyperprior::math::flow::Planar;
@@ -26,10 +26,10 @@ pub struct FlowPrior<F> {
 }
 
 impl<F: Flow> FlowPrior<F> {
-    /// This flow over a diagonal Gaussian of as many numbers.
+    /// This flow over a diagonal Gaussian of the same length.
     ///
     /// # Errors
-    /// [`Error::BadPart`](crate::Error::BadPart) over nothing.
+    /// [`Error::BadPart`](crate::Error::BadPart) for length 0.
     pub fn over_gaussian(flow: F) -> Result<Self> {
         Ok(Self { base: Gaussian::new(flow.numbers_len(), Covariance::Diagonal)?, flow })
     }
@@ -99,7 +99,7 @@ impl<F: Flow> Prior for FlowPrior<F> {
             }
         }
         d_x.copy_from(d_lambda);
-        // The map is run again: cheaper than keeping its activations between the calls.
+        // Running the map again is cheaper than storing its activations between calls.
         self.base.place(base, eps, &mut x, scratch);
         self.flow.pullback(layers, &mut x, &mut d_x, &d_log_det, d_layers, scratch);
         self.base.pullback(base, k, eps, density, &x, &d_x, d_log_q, d_base, scratch);

@@ -1,8 +1,8 @@
-//! A Gaussian whose covariance is diagonal plus low-rank: dependence between all λ for O(dr).
+//! A Gaussian whose covariance is diagonal plus low-rank: dependence between all λ at cost O(dr).
 //!
 //! λ = μ + D (I + U Uᵀ) ε, D = diag(e^ℓ), U of size d × r. The covariance is D (I + U (2I + UᵀU) Uᵀ) D, and every matrix of
 //! the form "diagonal plus rank r" has such a root. There are as many noises as λ, so that r on the noise can be split by
-//! latent; log|det| = Σ ℓ + log|I + UᵀU|.
+//! latent. log|det| = Σ ℓ + log|I + UᵀU|.
 
 use super::{Density, Prior, Start};
 use crate::error::{Error, Result};
@@ -128,8 +128,8 @@ impl Spread {
         scratch.give_batch(a);
     }
 
-    /// A U so small that the map is all but the identity, in random directions so that a fit can leave it: at U = 0 itself the
-    /// gradient vanishes.
+    /// A U so small that the map is almost the identity, in random directions so that a fit can leave it: at U = 0 the gradient
+    /// vanishes.
     pub(super) fn identity(self, rng: &mut Stream, u: &mut [f64]) {
         let scale = 0.1 / (self.len as f64).sqrt();
         for u in u {
@@ -156,14 +156,14 @@ impl LowRank {
     /// Over `lambda_len` numbers with this rank; rank 0 is the diagonal Gaussian.
     ///
     /// # Errors
-    /// [`Error::BadPart`] over nothing, or where the rank exceeds the length.
+    /// [`Error::BadPart`] for length 0, or if the rank exceeds the length.
     pub fn new(lambda_len: usize, rank: usize) -> Result<Self> {
         let bad = |reason: String| Err(Error::BadPart { part: "a low-rank Gaussian prior".to_owned(), reason });
         if lambda_len == 0 {
-            return bad("it would be over no parameters; the likelihood must have at least one".to_owned());
+            return bad("it has no parameters; the likelihood must have at least one".to_owned());
         }
         if rank > lambda_len {
-            return bad(format!("rank {rank} is more than the {lambda_len} parameters; ask for at most that"));
+            return bad(format!("rank {rank} exceeds its {lambda_len} parameters; use at most {lambda_len}"));
         }
         Ok(Self { spread: Spread { len: lambda_len, rank } })
     }

@@ -33,7 +33,7 @@ impl Mixture {
     /// [`Error::BadPart`] for no components or no parameters.
     pub fn new(lambda_len: usize, components_len: usize, covariance: Covariance) -> Result<Self> {
         if components_len == 0 {
-            let reason = "it has 0 components; ask for at least 1".to_owned();
+            let reason = "it has 0 components; use at least 1".to_owned();
             return Err(Error::BadPart { part: "a mixture prior".to_owned(), reason });
         }
         Ok(Self { gaussian: Gaussian::new(lambda_len, covariance)?, components_len })

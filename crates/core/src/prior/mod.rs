@@ -1,77 +1,83 @@
-//! The variational prior q(λ; θ): what makes the latent variables depend on each other.
+//! The variational prior q(λ; θ), which makes the latent variables depend on each other.
 //!
-//! A prior transforms noise that it is handed into λ; nothing is drawn inside a density. `eq:mixed-mf`:
+//! A prior transforms given noise into λ; it never draws random numbers itself. `eq:mixed-mf`:
 //! q(z; θ) = ∫ q(λ; θ) Π_i q(z_i | λ_i) dλ.
 
+mod atoms;
 mod copula;
 mod coupling;
 mod delta;
+mod factorial_mixture;
 mod flow;
 mod gaussian;
-mod levels;
+mod hierarchical;
 mod low_rank;
 mod mixture;
 mod network;
 mod noise;
 mod planar;
-mod points;
-mod switched;
 mod weights;
 
+pub use atoms::Atoms;
 pub use copula::{Copula, Marginal, NormalMarginal, SinhArcsinh};
 pub use coupling::CouplingFlow;
 pub use delta::Delta;
+pub use factorial_mixture::FactorialMixture;
 pub use flow::FlowPrior;
 pub use gaussian::{Covariance, Gaussian};
+pub use hierarchical::{GaussianProcessMap, Hierarchical, LevelMap, LinearMap};
 pub use hyperprior_math::flow::Bend;
-pub use levels::{GaussianProcessMap, LevelMap, Levels, LinearMap};
 pub use low_rank::LowRank;
 pub use mixture::Mixture;
 pub use network::{MlpMap, NetworkPrior, NoiseMap};
 pub(crate) use noise::{log_bernoulli, log_noise, log_standard_normal, throw_switches};
 pub use planar::PlanarFlow;
-pub use points::Points;
-pub use switched::Switched;
 
 use crate::error::{Error, Result};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 
-/// Which density of λ a transformation should report.
+/// Which density of λ a transformation should report. See [`Prior`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
     /// None: the recursive approximation is on the noise, where the Jacobian cancels.
     Unneeded,
-    /// log q(λ), components summed out.
+    /// log q(λ), with the component marginalised.
     Whole,
-    /// log q(λ_1..n | k): the point masses' parameters within the component, when the recursive approximation is on the
+    /// log q(λ_1..n | k): the point masses' parameters within the component, if the recursive approximation is on the
     /// noise of the others.
     Leading(usize),
 }
 
-/// Where a fit starts: a few points in λ, and how they are spread.
+/// Where a fit starts: a few points in λ with their spread.
+///
+/// ```
+/// use hyperprior::prior::Start;
+/// let start = Start::at(vec![0.0, 1.0], 0.5);
+/// assert!(start.check(2).is_ok() && start.check(3).is_err());
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Start {
-    /// One location per component; short lists are repeated.
+    /// One location per component; a short list is repeated.
     pub locations: Vec<Vec<f64>>,
     /// The standard deviation around each location, one per λ, for each component.
     pub scales: Vec<Vec<f64>>,
-    /// The covariance of λ for each component, row by row, where it is known (small λ only).
+    /// The covariance of λ for each component, row by row, if known (small λ only).
     pub covariances: Vec<Option<Vec<f64>>>,
 }
 
 impl Start {
-    /// Every component at `location`, all scales alike.
+    /// Every component at `location`, with equal scales.
     pub fn at(location: Vec<f64>, scale: f64) -> Self {
         let len = location.len();
         Self { locations: vec![location], scales: vec![vec![scale; len]], covariances: vec![None] }
     }
 
-    /// Whether it is a start for λ of this length.
+    /// Checks that it is a start for λ of this length.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where a location or a scale is missing or has another length.
+    /// [`Error::Mismatch`] if a location or a scale is missing or has another length.
     pub fn check(&self, lambda_len: usize) -> Result<()> {
         let rows = self.locations.iter().chain(&self.scales);
         let square = |len: usize| if len == lambda_len * lambda_len { lambda_len } else { len };
@@ -92,10 +98,21 @@ impl Start {
 
 /// q(λ; θ) over a batch of draws.
 ///
-/// A mixture is *stratified*: the caller evaluates every component and weighs them, so that the weights are learned without
+/// A mixture is *stratified*: the caller evaluates every component and weights them, so that the weights are learned without
 /// a score term. All other priors have one component.
 ///
-/// Cost is for one draw; d is the length of λ.
+/// Costs are per draw; d is the length of λ.
+///
+/// ```
+/// use hyperprior::prior::{Covariance, Density, Gaussian, Prior};
+/// use hyperprior::{Batch, math::scratch::Scratch};
+/// let prior = Gaussian::new(1, Covariance::Diagonal)?;
+/// let theta = [2.0, 0.0]; // the mean and the log standard deviation
+/// let (eps, mut lambda, mut log_q) = (Batch::from_columns(vec![0.5], 1), Batch::zeros(1, 1), [0.0]);
+/// prior.transform(&theta, 0, &eps, Density::Whole, &mut lambda, &mut log_q, &mut Scratch::default());
+/// assert_eq!(lambda.get(0, 0), 2.5);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Prior: std::fmt::Debug + Send + Sync {
     /// A short name with its sizes, such as `mixture of 3 gaussians (full)`.
     fn name(&self) -> String;
@@ -108,7 +125,7 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         self.lambda_len()
     }
 
-    /// How many binary switches a draw needs besides: a discrete level above λ. A batch of noise holds them after the normals, as
+    /// How many binary switches a draw needs as well, a discrete level above λ. A batch of noise holds them after the normals, as
     /// columns of zeros and ones.
     fn switches_len(&self) -> usize {
         0
@@ -153,9 +170,8 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         let _ = (theta, counts, d_theta);
     }
 
-    /// Whether λ has a density that the prior knows. One that has none serves wherever [`Density::Unneeded`] is all that the
-    /// bound asks for: with r on the noise, or r = prior, and a family behind every latent. [`log_density`](Self::log_density)
-    /// is then NaN.
+    /// Whether the density of λ is available. A prior without one works wherever the bound needs only [`Density::Unneeded`]: with
+    /// r on the noise, or r = prior, and a family behind every latent. [`log_density`](Self::log_density) is then NaN.
     fn has_density(&self) -> bool {
         true
     }
@@ -165,7 +181,7 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         false
     }
 
-    /// λ = λ(ε; θ) for component `k`, and log_q\[s\] as `density` asks.
+    /// λ = λ(ε; θ) for component `k`, and log_q\[s\] as `density` specifies.
     fn transform(
         &self,
         theta: &[f64],
@@ -191,19 +207,29 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// out\[s\] = log q(λ_s; θ) at any λ, components summed out; NaN where there is no density.
+    /// out\[s\] = log q(λ_s; θ) at any λ, with the component marginalised; NaN if there is no density.
     fn log_density(&self, theta: &[f64], lambda: &Batch, out: &mut [f64], scratch: &mut Scratch);
 
-    /// The prior's Gaussian components, where that is what it is made of.
+    /// The prior's Gaussian components, if it consists of Gaussians.
     fn gaussians(&self) -> Option<&dyn Gaussians> {
         None
     }
 
-    /// Writes a θ that starts where `start` says.
+    /// Writes a θ that starts at `start`.
     fn initialize(&self, start: &Start, rng: &mut Stream, theta: &mut [f64]);
 }
 
 /// A prior made of Gaussians N(μ_k, L_k L_kᵀ).
+///
+/// ```
+/// use hyperprior::prior::{Covariance, Gaussian, Prior};
+/// let prior = Gaussian::new(1, Covariance::Diagonal)?;
+/// let (mut mean, mut scale) = ([0.0], [0.0]);
+/// let gaussians = prior.gaussians().expect("a Gaussian consists of one");
+/// gaussians.component(&[2.0, 0.0], 0, &mut mean, &mut scale);
+/// assert_eq!((mean, scale), ([2.0], [1.0]));
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Gaussians {
     /// Whether the scales are diagonal.
     fn is_diagonal(&self) -> bool;

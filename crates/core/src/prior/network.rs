@@ -1,4 +1,4 @@
-//! Any map of noise as a prior: λ = λ(ε; θ), with no density of λ and none needed.
+//! Any map of noise as a prior: λ = λ(ε; θ), without a density of λ.
 //!
 //! With r on the noise, log r(λ | z) − log q(λ) = log r(ε | z) − log s(ε): the Jacobian cancels, so the map need be neither
 //! invertible nor square. A network is one such map, O(its weights).
@@ -11,14 +11,15 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector;
 
-/// A differentiable map from noise to λ, with parameters that are handed to it.
+/// A differentiable map from noise to λ; the caller passes its parameters.
 ///
-/// It works on batches, column by column, and takes its buffers from `scratch`, so that a step does not allocate.
+/// It works on batches, column by column, and takes its buffers from `scratch`, so that a step does not allocate. See
+/// [`NetworkPrior`].
 pub trait NoiseMap: std::fmt::Debug + Send + Sync {
     /// A short name with its sizes, such as `network of 3, 8, 3`.
     fn name(&self) -> String;
 
-    /// How many standard normals a draw needs. An inverse flow on the noise asks for as many as λ has parameters.
+    /// How many standard normals a draw needs. An inverse flow on the noise requires as many as λ has parameters.
     fn noise_len(&self) -> usize;
 
     /// How many parameters λ has.
@@ -33,11 +34,11 @@ pub trait NoiseMap: std::fmt::Debug + Send + Sync {
     /// d_theta += the derivative along θ at fixed ε, given the cotangent of λ.
     fn pullback(&self, theta: &[f64], eps: &Batch, d_lambda: &Batch, d_theta: &mut [f64], scratch: &mut Scratch);
 
-    /// Writes a θ that starts where `start` says.
+    /// Writes a θ that starts at `start`.
     fn initialize(&self, start: &Start, rng: &mut Stream, theta: &mut [f64]);
 }
 
-/// A prior made by a map of noise. It has no density, so r must be on the noise or be the prior itself.
+/// A prior defined by a map of noise. It has no density, so r must be on the noise or be the prior itself.
 ///
 /// ```
 /// use hyperprior::prior::{MlpMap, NetworkPrior, Prior};
@@ -54,11 +55,11 @@ impl<M: NoiseMap> NetworkPrior<M> {
     /// The prior of this map.
     ///
     /// # Errors
-    /// [`Error::BadPart`] for a map to nothing or from nothing.
+    /// [`Error::BadPart`] for a map without inputs or outputs.
     pub fn new(map: M) -> Result<Self> {
         let reason = match (map.noise_len(), map.lambda_len()) {
-            (_, 0) => "it would be over no parameters; the likelihood must have at least one",
-            (0, _) => "a map of no noise is a point; ask for at least 1 noise, or use the prior Delta",
+            (_, 0) => "it has no parameters; the likelihood must have at least one",
+            (0, _) => "a map without noise is a point; use at least 1 noise variable, or the prior Delta",
             _ => return Ok(Self { map }),
         };
         Err(Error::BadPart { part: "a network prior".to_owned(), reason: reason.to_owned() })
@@ -91,7 +92,7 @@ impl<M: NoiseMap> Prior for NetworkPrior<M> {
         false
     }
 
-    /// λ alone; a density that is asked for all the same is NaN.
+    /// λ alone; a requested density is NaN.
     fn transform(
         &self,
         theta: &[f64],
@@ -135,16 +136,16 @@ impl<M: NoiseMap> Prior for NetworkPrior<M> {
 
 /// λ_i = μ_i + e^ℓ_i ε_i + network(ε)_i; θ is μ, then ℓ, then the network's parameters.
 ///
-/// The straight part covers as many λ as there are noises; λ's beyond those have a location and the network alone, and
-/// noises beyond the λ go into the network alone. At the start the network is silent, so that λ is a diagonal Gaussian with
-/// the start's location and scales (fixed at the location where there is no noise of its own).
+/// The linear part covers as many λ as there are noises; λ's beyond those have only a location and the network, and
+/// noises beyond the λ only enter the network. At the start the network's output is zero, so that λ is a diagonal Gaussian
+/// with the start's location and scales (a λ without its own noise is fixed at its location). See [`NetworkPrior`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MlpMap {
     network: Mlp,
 }
 
 impl MlpMap {
-    /// A network from `noise_len` noises over hidden layers of the given sizes to `lambda_len` parameters.
+    /// A network from `noise_len` noises through hidden layers of the given sizes to `lambda_len` parameters.
     ///
     /// # Errors
     /// [`Error::BadPart`] for a size of 0.
@@ -157,7 +158,7 @@ impl MlpMap {
         Ok(Self { network: Mlp::new(sizes) })
     }
 
-    /// How many λ have a noise of their own.
+    /// How many λ have their own noise.
     fn straight_len(&self) -> usize {
         self.noise_len().min(self.lambda_len())
     }
@@ -213,7 +214,7 @@ impl NoiseMap for MlpMap {
         let mut hidden = scratch.take(self.network.hidden_len() * draws_len);
         let mut output = scratch.take(self.lambda_len() * draws_len);
         let mut d_eps = scratch.take(self.noise_len() * draws_len);
-        // The network is run again: cheaper than keeping its hidden layers between the calls.
+        // Running the network again is cheaper than storing its hidden layers between calls.
         let (network, d_network) = (&theta[scale_end..], &mut d_theta[scale_end..]);
         self.network.forward(network, draws_len, eps.as_slice(), &mut hidden, &mut output);
         let (eps, d_lambda) = (eps.as_slice(), d_lambda.as_slice());

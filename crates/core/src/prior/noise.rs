@@ -1,4 +1,4 @@
-//! The noise behind λ: standard normals, and switches that are normals below a threshold.
+//! The noise behind λ: standard normals, and switches made by thresholding normals.
 
 use super::Prior;
 use hyperprior_math::batch::Batch;

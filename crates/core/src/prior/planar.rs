@@ -18,7 +18,7 @@ impl PlanarFlow {
     /// A flow of `layers_len` layers over `lambda_len` numbers.
     ///
     /// # Errors
-    /// [`Error::BadPart`](crate::Error::BadPart) over nothing.
+    /// [`Error::BadPart`](crate::Error::BadPart) for length 0.
     pub fn new(lambda_len: usize, layers_len: usize) -> Result<Self> {
         Self::over_gaussian(Planar { len: lambda_len, layers_len })
     }

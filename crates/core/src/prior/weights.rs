@@ -1,4 +1,4 @@
-//! The weights of a mixture, π = softmax of K logits that stand first in θ.
+//! The weights of a mixture, π = softmax of K logits at the beginning of θ.
 
 use hyperprior_math::special::log_sum_exp;
 

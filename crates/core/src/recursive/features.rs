@@ -1,4 +1,4 @@
-//! What a factorised approximation sees of z_i: a few smooth functions of it, chosen by its support.
+//! The features of z_i in a factorised approximation: a few smooth functions, chosen by its support.
 
 use crate::likelihood::Likelihood;
 use hyperprior_math::batch::Batch;
@@ -23,7 +23,7 @@ pub(super) enum Features {
 }
 
 impl Features {
-    /// Tables beyond this many values cost more to learn than they give.
+    /// Larger tables cost more to learn than they gain.
     const TABLE_MAX: f64 = 15.0;
 
     pub(super) fn for_support(support: Support) -> Self {
@@ -75,7 +75,7 @@ impl Features {
     }
 }
 
-/// Draws this close to the edge of a support see a constant.
+/// Within this distance of the edge of a support the features are constant.
 const EDGE: f64 = 1e-12;
 
 fn log_inside(z: f64) -> f64 {

@@ -1,18 +1,18 @@
-//! The recursive approximation r(λ | z; φ): a guess at the variational parameters behind a draw of the latents.
+//! The recursive approximation r(λ | z; φ): an approximation of q(λ | z), the variational parameters behind a draw of the latents.
 //!
 //! It bounds the entropy of q(z; θ) (`eq:entropy-bound`), and the closer it is to q(λ | z), the tighter the bound. It can be
 //! written on λ or on the noise ε behind λ. On the noise, log r(λ | z) − log q(λ) = log r(ε | z) − log s(ε): the
-//! Jacobians cancel, any map λ(ε) serves as a prior, and the location of q is free to move without r having to follow.
+//! Jacobians cancel, any map λ(ε) serves as a prior, and the location of q can move without r having to follow.
 
 mod features;
+mod hierarchical;
 mod inverse_flow;
-mod mirror;
 mod mixture_gaussian;
 mod responsibilities;
 mod same_as_prior;
 
+pub use hierarchical::HierarchicalRecursive;
 pub use inverse_flow::InverseFlow;
-pub use mirror::Mirror;
 pub use mixture_gaussian::{GaussianFit, MixtureGaussian};
 pub use responsibilities::Responsibilities;
 pub use same_as_prior::SameAsPrior;
@@ -25,18 +25,18 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use serde::{Deserialize, Serialize};
 
-/// What r is a density of.
+/// What r is a density of. See [`InverseFlow`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Space {
     /// The noise ε (and the component k) from which the prior made λ.
     #[default]
     Noise,
-    /// λ itself, the mixture's component summed out.
+    /// λ itself, with the mixture's component marginalised.
     Lambda,
 }
 
-/// What an approximation may look at besides its own parameters.
+/// What an approximation may depend on. See [`Recursive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Surroundings<'a> {
     /// The prior's parameters.
@@ -47,11 +47,11 @@ pub struct Surroundings<'a> {
     pub prior: &'a dyn Prior,
     /// The likelihood.
     pub likelihood: &'a dyn Likelihood,
-    /// The prior's component that made these draws.
+    /// The prior's component of these draws.
     pub component: usize,
 }
 
-/// The sizes that an approximation was built with.
+/// The sizes that an approximation was built with. See [`Recursive::made_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MadeFor {
     /// How many latents there are.
@@ -60,7 +60,7 @@ pub struct MadeFor {
     pub lambda_len: usize,
     /// How many of the leading parameters belong to point masses.
     pub point_mass_len: usize,
-    /// How many components the prior has; `None` where that does not matter.
+    /// How many components the prior has; `None` if it does not matter.
     pub components_len: Option<usize>,
 }
 
@@ -75,7 +75,7 @@ impl MadeFor {
         }
     }
 
-    /// Whether what was made for these sizes can be used with `other`.
+    /// Whether an approximation made for these sizes can be used with `other`.
     pub fn fits(self, other: Self) -> bool {
         Self { components_len: self.components_len.or(other.components_len), ..self } == other
     }
@@ -89,10 +89,10 @@ impl std::fmt::Display for MadeFor {
     }
 }
 
-/// Where an approximation keeps what it computed for a batch, for the calls that follow.
+/// Results that an approximation stores for later calls on the same batch. See [`Recursive`].
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// Batches, each with a meaning that its owner knows.
+    /// Batches; their meaning is up to the approximation.
     pub batches: Vec<Batch>,
 }
 
@@ -106,20 +106,37 @@ impl Cache {
     }
 }
 
-/// What was computed for a batch: about its z, and about its x.
+/// Stored results for a batch: those of its z, and those of its x. See [`Recursive`].
 #[derive(Clone, Copy, Debug)]
 pub struct Known<'a> {
-    /// What [`Recursive::prepare`] left.
+    /// Those of [`Recursive::prepare`].
     pub prepared: &'a Cache,
-    /// What [`Recursive::forward`] left.
+    /// Those of [`Recursive::forward`].
     pub cache: &'a Cache,
 }
 
-/// r(x | z; φ) over a batch of draws, x being λ or ε as [`space`](Self::space) says.
+/// r(x | z; φ) over a batch of draws, where x is λ or ε according to [`space`](Self::space).
 ///
-/// Only the parameters behind factors with randomness of their own are covered: the leading point-mass coordinates of x
-/// are conditioned on. On the noise of a mixture, r is over the component too: log r(k, ε | z), k being the
-/// surroundings' component.
+/// Only the parameters of factors that are random given λ are covered: r is conditional on the leading point-mass coordinates
+/// of x. On the noise of a mixture, r includes the component: log r(k, ε | z), where k is the surroundings' component.
+///
+/// ```
+/// use hyperprior::math::{family::Bernoulli, scratch::Scratch};
+/// use hyperprior::prior::{Covariance, Gaussian};
+/// use hyperprior::recursive::{Cache, InverseFlow, Space};
+/// use hyperprior::{Batch, Variational, likelihood::MeanField};
+/// let likelihood = MeanField::of(Bernoulli, 1)?;
+/// let r = InverseFlow::factorised(&likelihood, 1, Space::Noise);
+/// let q = Variational::new(likelihood, Gaussian::new(1, Covariance::Diagonal)?, r)?;
+/// let phi = vec![0.0; q.phi_len()];
+/// let at = q.surroundings(&[0.0; 2], &phi, 0);
+/// let (eps, z, mut log_r) = (Batch::zeros(1, 1), Batch::zeros(1, 1), [0.0]);
+/// let (mut prepared, mut cache, mut scratch) = (Cache::default(), Cache::default(), Scratch::default());
+/// q.recursive().prepare(at, &eps, &z, &mut prepared, &mut scratch);
+/// q.recursive().forward(at, &eps, &prepared, &mut log_r, &mut cache, &mut scratch);
+/// assert!((log_r[0] + 0.918939).abs() < 1e-6); // with φ = 0, log N(0; 0, 1)
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// A short name with its sizes.
     fn name(&self) -> String;
@@ -130,30 +147,31 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// The length of φ.
     fn parameters_len(&self) -> usize;
 
-    /// Whether r is split into terms that each contain one z_i (but for the component's share), so that
+    /// Whether r is split into terms that each contain one z_i (apart from the component's share), so that
     /// [`conditional`](Self::conditional) is cheap.
     fn is_local(&self) -> bool;
 
-    /// The sizes it was built with, where it was built for some.
+    /// The sizes it was built for, if any.
     fn made_for(&self) -> Option<MadeFor> {
         None
     }
 
-    /// Whether it goes together with this prior and this likelihood, sizes apart. Unless it says otherwise, an approximation on
-    /// the noise covers one normal per λ and nothing else.
+    /// Checks that it fits this prior and this likelihood, apart from sizes. By default an approximation on the noise covers one
+    /// normal per λ and nothing else.
     ///
     /// # Errors
     /// [`Error::Mismatch`] with the reason.
     fn check(&self, prior: &dyn Prior, likelihood: &dyn Likelihood) -> Result<()> {
         let _ = likelihood;
         let reason = match (prior.noise_len(), prior.switches_len()) {
-            (0, 0) => "a point has no density to approximate; use r = prior, or responsibilities for several points"
-                .to_owned(),
+            (0, 0) => {
+                "a point has no density to approximate; use r = prior, or responsibilities for several atoms".to_owned()
+            }
             _ if self.space() == Space::Lambda => return Ok(()),
             (noises, 0) if noises == prior.lambda_len() => return Ok(()),
             (noises, switches) => format!(
-                "the prior has {noises} normals and {switches} switches behind {} parameters; use r = prior or one that mirrors \
-                 its levels",
+                "the prior has {noises} normals and {switches} switches behind {} parameters; use r = prior or the \
+                 hierarchical r",
                 prior.lambda_len()
             ),
         };
@@ -164,11 +182,10 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         })
     }
 
-    /// What r knows from z alone (and from the point masses' leading coordinates of `x`), once for all x that are asked of the
-    /// same z.
+    /// Computes what depends on z alone (and on the leading point-mass coordinates of `x`), once for all x with the same z.
     fn prepare(&self, at: Surroundings, x: &Batch, z: &Batch, prepared: &mut Cache, scratch: &mut Scratch);
 
-    /// out\[s\] = log r(x_s | z_s); what the calls below need is left in `cache`.
+    /// out\[s\] = log r(x_s | z_s); stores in `cache` what the calls below need.
     fn forward(
         &self,
         at: Surroundings,
@@ -179,7 +196,7 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// out\[s\] = r_i, the terms of log r that contain z_i; the whole of log r where it does not split.
+    /// out\[s\] = r_i, the terms of log r that contain z_i; all of log r if it does not split.
     fn local(&self, at: Surroundings, i: usize, known: Known, out: &mut [f64]);
 
     /// out\[v, s\] = r_i with z_i replaced by values\[v\], up to a number that depends on s alone.
@@ -209,7 +226,7 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// Draws x ~ r(· | z), and on the noise of a mixture the component of each draw. The leading point-mass coordinates of
+    /// Draws x ~ r(· | z), and on the noise of a mixture also the component of each draw. The leading point-mass coordinates of
     /// `x` are given, not drawn.
     fn sample(
         &self,
@@ -221,6 +238,6 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// Writes a φ to start from.
+    /// Writes an initial φ.
     fn initialize(&self, start: &Start, rng: &mut Stream, phi: &mut [f64]);
 }

@@ -1,4 +1,4 @@
-//! Exact responsibilities: r(k | z) = q(k | z) for a prior that is a mixture of points, which makes the bound exact.
+//! Exact responsibilities: r(k | z) = q(k | z) for a prior that is a mixture of atoms, which makes the bound exact.
 
 use super::same_as_prior::pick;
 use super::{Cache, Known, Recursive, Space, Surroundings};
@@ -10,21 +10,29 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
 
-/// r(k | z) = π_k q(z | λ_k) / Σ_j π_j q(z | λ_j), for priors without noise. The hierarchical ELBO is then the ELBO of q(z):
-/// nothing is lost and nothing has to be learned. O(Kd).
+/// r(k | z) = π_k q(z | λ_k) / Σ_j π_j q(z | λ_j), for priors without noise. The hierarchical ELBO is then exactly the ELBO of
+/// q(z), and there is nothing to learn. O(Kd).
 ///
-/// It is held fixed in θ, as the other analytic approximations are; since it is exact, nothing is lost by that either.
+/// It is held fixed in θ, like the other analytic approximations; since it is exact, this does not bias the gradient.
+///
+/// ```
+/// use hyperprior::{Variational, likelihood::MeanField, math::family::Bernoulli};
+/// use hyperprior::{prior::Atoms, recursive::Responsibilities};
+/// let q = Variational::new(MeanField::of(Bernoulli, 2)?, Atoms::new(2, 3)?, Responsibilities)?;
+/// assert_eq!(q.phi_len(), 0);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Responsibilities;
 
-/// What [`Recursive::prepare`] leaves: log π_k + log q(z | λ_k) of every component and their log sum, a column each; then λ_k
+/// What [`Recursive::prepare`] stores: log π_k + log q(z | λ_k) of every component and their log sum, a column each; then λ_k
 /// of every component, a batch each.
 mod prepared {
     pub const JOINT: usize = 0;
     pub const POINTS: usize = 1;
 }
 
-/// What [`Recursive::forward`] leaves: log r.
+/// What [`Recursive::forward`] stores: log r.
 const LOG_R: usize = 0;
 
 impl Recursive for Responsibilities {
@@ -50,10 +58,10 @@ impl Recursive for Responsibilities {
             Err(Error::Mismatch { first, second, reason: reason.to_owned() })
         };
         if prior.columns_len() > 0 {
-            return mismatch(format!("the prior `{}`", prior.name()), "it is for mixtures of points; use another r");
+            return mismatch(format!("the prior `{}`", prior.name()), "it is for mixtures of atoms; use another r");
         }
         if (0..likelihood.latents_len()).any(|i| likelihood.kind(i) == Kind::Pathwise) {
-            return mismatch("the likelihood".to_owned(), "a factor's draw would move r; use a learned r");
+            return mismatch("the likelihood".to_owned(), "r would depend on a factor's draw; use a learned r");
         }
         Ok(())
     }
@@ -125,7 +133,7 @@ impl Recursive for Responsibilities {
                 *o = j - t;
             }
         }
-        // Every component's point is the same for all draws, so one draw's table serves them.
+        // The atom of a component is the same for all draws, so one table serves them all.
         let mut table = scratch.take_batch(components_len * values.len(), 1);
         let mut one = scratch.take_batch(values.len(), 1);
         let mut point = scratch.take_batch(at.prior.lambda_len(), 1);
@@ -168,7 +176,7 @@ impl Recursive for Responsibilities {
         _d_phi: &mut [f64],
         _scratch: &mut Scratch,
     ) {
-        // Held fixed in θ, and without parameters of its own.
+        // Held fixed in θ, and without parameters.
     }
 
     fn sample(

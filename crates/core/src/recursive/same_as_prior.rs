@@ -1,4 +1,4 @@
-//! r = prior: the recursive approximation that has not looked at z, which makes the bound the conditional-entropy bound.
+//! r = prior: the recursive approximation that ignores z, which gives the conditional-entropy bound.
 
 use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::error::Result;
@@ -13,6 +13,14 @@ use rand::RngExt;
 ///
 /// It is written on the noise; on λ it would be the same, since log r − log q(λ) is zero either way. The hierarchical
 /// ELBO is then E_q\[L_MF(λ)\], never above the best mean-field ELBO.
+///
+/// ```
+/// use hyperprior::prior::{Covariance, Gaussian};
+/// use hyperprior::{Variational, likelihood::MeanField, math::family::Bernoulli, recursive::SameAsPrior};
+/// let q = Variational::new(MeanField::of(Bernoulli, 2)?, Gaussian::new(2, Covariance::Full)?, SameAsPrior)?;
+/// assert_eq!(q.phi_len(), 0);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SameAsPrior;
 
@@ -87,7 +95,7 @@ impl Recursive for SameAsPrior {
         _d_phi: &mut [f64],
         _scratch: &mut Scratch,
     ) {
-        // On the noise nothing of r moves with θ but log π_k and the switches' probability, and the bound's own cancel those.
+        // On the noise r depends on θ only through log π_k and the switches' probability, which cancel with those of the bound.
     }
 
     fn sample(

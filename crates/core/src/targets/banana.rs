@@ -5,15 +5,15 @@ use crate::error::Result;
 use crate::model::{Gradient, Latents, Model, Support};
 use hyperprior_math::batch::Batch;
 
-/// How much it is bent.
+/// Its curvature.
 const BEND: f64 = 1.0;
 
-/// How wide it is across.
+/// Its width.
 const WIDTH: f64 = 0.5;
 
 /// z_1 ~ N(0, 1) and z_2 | z_1 ~ N(z_1² − 1, ½²), normalised: the evidence is 1.
 ///
-/// Both have mean 0 and they are uncorrelated, so that no Gaussian shows how the second depends on the first.
+/// Both have mean 0 and they are uncorrelated, so that no Gaussian captures how the second depends on the first.
 ///
 /// ```
 /// use hyperprior::targets::Banana;
@@ -35,7 +35,7 @@ impl Banana {
     /// The model.
     ///
     /// # Panics
-    /// Never: its latents are well declared.
+    /// Never: its latents are declared correctly.
     pub fn new() -> Self {
         Self { latents: Latents::new().vector("z", 2, Support::Real).expect("two numbers are a valid declaration") }
     }

@@ -6,20 +6,20 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::special::{ln_factorial, ln_gamma, log_sum_exp};
 use serde::{Deserialize, Serialize};
 
-/// Which pair of counts.
+/// Which pair of counts. See [`CorrelatedCounts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CountTarget {
-    /// Four products of Poissons, the one the paper draws: rates (1, 1), (.1, 12), (8, .1) with weight .1 each and (10, 10)
-    /// with weight .7.
+    /// Four products of Poissons, the target in the paper's figure: rates (1, 1), (.1, 12), (8, .1) with weight .1 each and
+    /// (10, 10) with weight .7.
     Figure,
     /// Three products of Poissons: rates (2, 14), (8, 7), (16, 2), weights .3, .4, .3.
     B,
     /// Three negative multinomials with 20 degrees of freedom and means (3, 15), (9, 8), (17, 2), weights .3, .4, .3:
     /// over-dispersed, correlated within and between.
     C,
-    /// z_i ~ Poisson(6), and 36 seen as z_1 z_2 with standard deviation 6: under-dispersed, a negative control for mixtures
-    /// of Poissons.
+    /// z_i ~ Poisson(6), and z_1 z_2 observed as 36 with standard deviation 6: under-dispersed, a negative control for
+    /// mixtures of Poissons.
     E,
 }
 
@@ -71,7 +71,7 @@ impl CountTarget {
     }
 }
 
-/// Counts up to this are looked up; larger ones are calculated.
+/// Counts up to this are tabulated; larger ones are computed.
 const TABLE: usize = 256;
 
 /// A pair of correlated counts as a model, with conditionals.
@@ -93,7 +93,7 @@ impl CorrelatedCounts {
     /// The model of a target.
     ///
     /// # Panics
-    /// Never: its latents are well declared.
+    /// Never: its latents are declared correctly.
     pub fn new(target: CountTarget) -> Self {
         let latents = Latents::new().vector("z", 2, Support::Counts).expect("two counts are a valid declaration");
         let table = (0..TABLE * TABLE).map(|e| target.log_density((e / TABLE) as f64, (e % TABLE) as f64)).collect();

@@ -10,7 +10,7 @@ const SPREAD: f64 = 3.0;
 
 /// v ~ N(0, 3²) and x_i | v ~ N(0, eᵛ), normalised: the evidence is 1. Latent 0 is v.
 ///
-/// The x are as narrow as e^−4 in the neck and as wide as e⁴ in the mouth, so that no one scale fits.
+/// The x are as narrow as e^−4 in the neck and as wide as e⁴ in the mouth, so that no single scale fits.
 ///
 /// ```
 /// use hyperprior::targets::Funnel;

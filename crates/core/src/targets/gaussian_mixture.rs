@@ -8,7 +8,7 @@ use hyperprior_math::special::log_sum_exp;
 
 /// Two numbers around one of four corners: Σ_k π_k N(z; m_k, I) with m_k = (±3, ±3), normalised: the evidence is 1.
 ///
-/// The corners are six standard deviations apart, so that a fit that has lost one does not find it again.
+/// The corners are six standard deviations apart, so that a fit that loses one does not recover it.
 ///
 /// ```
 /// use hyperprior::targets::GaussianMixture;
@@ -34,7 +34,7 @@ impl GaussianMixture {
     /// The model.
     ///
     /// # Panics
-    /// Never: its latents are well declared.
+    /// Never: its latents are declared correctly.
     pub fn new() -> Self {
         Self { latents: Latents::new().vector("z", 2, Support::Real).expect("two numbers are a valid declaration") }
     }

@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::model::{Conditionals, Latents, Locals, Model, Support};
 use hyperprior_math::batch::Batch;
 
-/// Two spins and how much they like to agree; a negative number means that they like to differ.
+/// Two spins and their coupling; if it is positive they tend to agree, if negative to differ. See [`Ising::with_fields`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coupling {
     /// The spins, counted from 0.
@@ -26,7 +26,7 @@ pub struct Ising {
     latents: Latents,
     couplings: Vec<Coupling>,
     fields: Vec<f64>,
-    /// For each spin its neighbours, with how strongly they are coupled.
+    /// For each spin its neighbours with their couplings.
     neighbours: Vec<Vec<(usize, f64)>>,
 }
 
@@ -35,7 +35,7 @@ fn bad(reason: String) -> Error {
 }
 
 impl Ising {
-    /// Spins on any graph, all coupled alike and without a field.
+    /// Spins on any graph, with one coupling strength and no field.
     ///
     /// # Errors
     /// As [`with_fields`](Self::with_fields).
@@ -45,6 +45,13 @@ impl Ising {
     }
 
     /// Spins on any graph, each pair with its own coupling, each spin with its own field h_i; a positive field prefers up.
+    ///
+    /// ```
+    /// use hyperprior::targets::{Coupling, Ising};
+    /// let model = Ising::with_fields(vec![Coupling { spins: (0, 1), strength: -0.3 }], vec![0.1, 0.0])?;
+    /// assert_eq!(model.couplings().len(), 1);
+    /// # Ok::<(), hyperprior::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::EmptyModel`] for no spins, [`Error::BadLatent`] for a coupling that does not join two of them, and for a
@@ -82,8 +89,8 @@ impl Ising {
         Self::new(spins_len, (0..spins_len).map(|i| (i, (i + 1) % spins_len)).collect(), coupling)
     }
 
-    /// Spins on a grid, row by row, each coupled to those beside, above and below it; where the grid is periodic its
-    /// opposite edges are neighbours too.
+    /// Spins on a grid, row by row, each coupled to its four neighbours; in a periodic grid the opposite edges are neighbours
+    /// too.
     ///
     /// # Errors
     /// As [`with_fields`](Self::with_fields); a periodic grid needs at least three rows and three columns, so that no two
@@ -116,7 +123,7 @@ impl Ising {
         &self.fields
     }
 
-    /// What spin i feels in draw s: its own field and its neighbours.
+    /// The field on spin i in draw s: its own and that of its neighbours.
     fn pull(&self, i: usize, z: &Batch, s: usize) -> f64 {
         let neighbours = self.neighbours[i].iter().map(|&(j, strength)| strength * spin(z.get(j, s)));
         self.fields[i] + neighbours.sum::<f64>()

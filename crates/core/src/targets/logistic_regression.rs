@@ -47,7 +47,7 @@ impl LogisticRegression {
     /// The model with its data.
     ///
     /// # Panics
-    /// Never: its latents are well declared.
+    /// Never: its latents are declared correctly.
     pub fn new() -> Self {
         const ROWS_LEN: u64 = 100;
         let latents = Latents::new()

@@ -1,4 +1,4 @@
-//! Posteriors with known answers, on which every method can be measured exactly.
+//! Posteriors with known answers, for measuring the error of a method exactly.
 //!
 //! | target | latents | what is known |
 //! | --- | --- | --- |
@@ -26,7 +26,7 @@ pub use switchboard::Switchboard;
 
 use hyperprior_math::batch::Batch;
 
-/// A log density of D real numbers and its gradient, taken at every draw.
+/// Evaluates a log density of D real numbers and its gradient at every draw.
 fn at_each_draw<const D: usize>(
     z: &Batch,
     out: &mut [f64],

@@ -5,21 +5,21 @@ use crate::error::Result;
 use crate::model::{Conditionals, Latents, Locals, Model};
 use hyperprior_math::batch::Batch;
 
-/// What each spin of a group feels; no two groups alike.
+/// The field of each group; no two are equal.
 const FIELDS: [f64; Switchboard::GROUPS_LEN] = [0.06, -0.04, 0.02, -0.07, 0.05];
 
-/// How the last spin of a group is coupled to the first of the next, the last group to the first again.
+/// The coupling of the last spin of a group to the first of the next; the last group is coupled to the first.
 const BETWEEN: [f64; Switchboard::GROUPS_LEN] = [0.25, -0.2, 0.15, 0.25, -0.15];
 
-/// How spins of a group are coupled, each to the next around a ring.
+/// The coupling of neighbouring spins in a group, a ring.
 const WITHIN: f64 = 1.0;
 
 /// Twenty spins in five groups of four: strongly coupled in a group, weakly between groups, with a weak field that differs
-/// from group to group.
+/// between groups.
 ///
 /// In a typical state every group is all up or all down, and each of the 32 settings of the groups has a share of the
-/// probability; the settings are not quite independent. A mixture prior needs a component per setting to tell them apart, a
-/// factorial one a switch per group. With 2²⁰ states it can be enumerated.
+/// probability; the settings are not quite independent. A mixture prior needs a component per setting to separate them, a
+/// factorial mixture a switch per group. With 2²⁰ states it can be enumerated.
 ///
 /// ```
 /// use hyperprior::targets::Switchboard;
@@ -63,7 +63,7 @@ impl Switchboard {
         Self { ising: Ising::with_fields(couplings, fields).expect("every coupling joins two of the twenty spins") }
     }
 
-    /// The same model as the Ising model it is.
+    /// The underlying Ising model.
     pub fn ising(&self) -> &Ising {
         &self.ising
     }

@@ -1,8 +1,9 @@
-//! The corpus that is always there: the King James Bible, a chapter to a document.
+//! The built-in corpus: the King James Bible, one document for each chapter.
 
+use super::bag_of_words::Corpus;
+use super::ldac;
 use super::lines::Lines;
 use super::list::List;
-use super::{Corpus, ldac};
 use std::path::Path;
 
 const COUNTS: &[u8] = include_bytes!("../../data/kjv.ldac.gz");
@@ -11,7 +12,7 @@ const NAMES: &[u8] = include_bytes!("../../data/kjv.names.gz");
 
 /// The King James Bible of 1611 by chapter: 1,189 documents, from `Genesis 1` to `Revelation 22`.
 ///
-/// Stop words are left out, and so are words in fewer than five chapters; `data/kjv.sh` makes the files again.
+/// Stop words and words in fewer than five chapters are left out; `data/kjv.sh` rebuilds the files.
 ///
 /// ```
 /// let bible = hyperprior_def::corpus::bible();
@@ -20,7 +21,7 @@ const NAMES: &[u8] = include_bytes!("../../data/kjv.names.gz");
 /// ```
 pub fn bible() -> Corpus {
     let open = |name: &str, bytes: &'static [u8]| Lines::new(Path::new(name), Box::new(bytes));
-    let whole = "the files that are built in are whole";
+    let whole = "the built-in files are complete";
     let vocabulary = List::vocabulary(open("kjv.vocab", VOCABULARY)).expect(whole);
     let names = List::read(open("kjv.names", NAMES)).expect(whole).names;
     let (counts, _) = ldac::read(&mut open("kjv.ldac", COUNTS), Some(&vocabulary)).expect(whole);

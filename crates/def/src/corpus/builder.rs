@@ -1,8 +1,8 @@
-//! Counts as they come from a file, put in order document by document.
+//! Builds sorted counts from those of a file, document by document.
 
-use super::COUNT_MAX;
+use super::number::COUNT_MAX;
 
-/// Counts in order, with the number that each document has in its file.
+/// Sorted counts, with the number of each document in its file.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     pub starts: Vec<usize>,
@@ -10,7 +10,7 @@ pub(super) struct Counts {
     pub counts: Vec<f32>,
     /// The number, from 0, of each document that was kept.
     pub numbers: Vec<usize>,
-    /// How many documents the file has, the empty ones among them.
+    /// The number of documents in the file, including empty ones.
     pub seen_len: usize,
 }
 
@@ -33,27 +33,27 @@ pub(super) struct Builder {
 }
 
 impl Builder {
-    /// One that leaves empty documents out.
+    /// A builder that leaves out empty documents.
     pub fn new() -> Self {
         let built = Counts { starts: vec![0], ..Counts::default() };
         Self { built, keeps_empty: false, unsorted: Vec::new() }
     }
 
-    /// One that keeps them.
+    /// A builder that keeps them.
     pub fn keeping_empty() -> Self {
         Self { keeps_empty: true, ..Self::new() }
     }
 
-    /// Adds to the document at hand.
+    /// Adds to the current document.
     pub fn push(&mut self, term: u32, count: f32) {
         self.built.terms.push(term);
         self.built.counts.push(count);
     }
 
-    /// Ends the document at hand.
+    /// Ends the current document.
     ///
     /// # Errors
-    /// The term whose counts add up to more than can be kept.
+    /// The term whose counts add up to more than the largest count.
     pub fn finish(&mut self) -> Result<(), u32> {
         let start = self.built.starts[self.built.starts.len() - 1];
         if !self.built.terms[start..].is_sorted_by(|a, b| a < b) {
@@ -67,7 +67,7 @@ impl Builder {
         Ok(())
     }
 
-    /// Puts the document that begins at `start` in order and adds up what it has twice.
+    /// Sorts the document that begins at `start` and adds up repeated terms.
     fn sort(&mut self, start: usize) -> Result<(), u32> {
         let Counts { terms, counts, .. } = &mut self.built;
         self.unsorted.clear();
@@ -84,12 +84,12 @@ impl Builder {
         Ok(())
     }
 
-    /// Makes the number of the next document `number`; those in between are empty and left out.
+    /// Sets the number of the next document; those in between are empty and left out.
     pub fn skip_to(&mut self, number: usize) {
         self.built.seen_len = number;
     }
 
-    /// What was built.
+    /// The counts.
     pub fn counts(mut self) -> Counts {
         self.built.terms.shrink_to_fit();
         self.built.counts.shrink_to_fit();

@@ -1,36 +1,37 @@
-//! A folder of text: a document in each file.
+//! A folder of text, with a document in each file.
 
+use super::format::Format;
 use super::lines::Lines;
 use super::list::List;
-use super::text::Counter;
-use super::{Format, Note, TextSettings};
+use super::text::{Counter, TextSettings};
+use super::warning::Warning;
 use crate::error::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The words of every file in a folder and the folders in it, and the files' names, in their order.
+/// The words of every file in a folder and its subfolders, and the names of the files, sorted.
 ///
-/// Where there are files called .txt, only these are read.
-pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, List, Vec<Note>)> {
+/// If some files are called .txt, only these are read.
+pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, List, Vec<Warning>)> {
     let mut files = Vec::new();
     collect(folder, &mut files)?;
     files.sort_unstable();
     let seen = files.len();
     let is_text = |file: &PathBuf| Format::of_name(file) == Some(Format::Text);
     if let Some(file) = files.iter().find(|file| !is_text(file) && Format::of_name(file).is_some()) {
-        let message = format!("the folder has a file of counts, `{}`", name_in(folder, file));
-        let remedy = "name that file, or move it elsewhere to read the text".into();
+        let message = format!("the folder contains a file of counts, `{}`", name_in(folder, file));
+        let remedy = "give the path of that file, or move it elsewhere to read the text".into();
         return Err(Error::Disagreement { path: folder.to_path_buf(), message, remedy });
     }
     if files.iter().any(is_text) {
         files.retain(is_text);
     }
-    let mut notes = Vec::new();
+    let mut warnings = Vec::new();
     if files.len() < seen {
-        notes.push(Note::OtherFiles { left_out: seen - files.len() });
+        warnings.push(Warning::OtherFiles { left_out: seen - files.len() });
     }
     if files.is_empty() {
-        let (message, remedy) = ("the folder has no files".into(), "put each document into a file called .txt".into());
+        let (message, remedy) = ("the folder has no files".into(), "put each document into a .txt file".into());
         return Err(Error::Empty { path: folder.to_path_buf(), message, remedy });
     }
     let mut counter = Counter::new(settings)?;
@@ -43,7 +44,7 @@ pub(super) fn read(folder: &Path, settings: &TextSettings) -> Result<(Counter, L
         counter.finish(&lines)?;
         names.push(name_in(folder, &file));
     }
-    Ok((counter, List { path: folder.to_path_buf(), names }, notes))
+    Ok((counter, List { path: folder.to_path_buf(), names }, warnings))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -57,7 +58,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
             continue;
         }
         let path = entry.path();
-        // A link to a folder is not followed, since it may lead back here.
+        // Links to folders are not followed, since they may lead back here.
         let kind = entry.file_type().map_err(failed(&path))?;
         if kind.is_dir() {
             collect(&path, files)?;

@@ -1,11 +1,11 @@
 //! LDA-C: a line for each document, with the number of its terms and then `term:count` for each, terms numbered from 0.
 
-use super::Corpus;
+use super::bag_of_words::Corpus;
 use super::builder::{Builder, Counts};
 use super::lines::Lines;
 use super::list::List;
 use super::number::{Token, Tokens};
-use super::read::unnamed;
+use super::sizes::unnamed;
 use crate::error::{Error, Result};
 use std::io::{self, Write};
 
@@ -19,7 +19,7 @@ pub(super) fn read(lines: &mut Lines, vocabulary: Option<&List>) -> Result<(Coun
         document(lines, vocabulary, &mut builder, &mut terms_len)?;
         builder.finish().map_err(|term| {
             let message = format!("the counts of term {term} add up to more than 16777216");
-            lines.malformed(0, message, "split the document, or check whether it is one")
+            lines.malformed(0, message, "split the document, or check that it is a single document")
         })?;
     }
     Ok((builder.counts(), terms_len))
@@ -27,7 +27,7 @@ pub(super) fn read(lines: &mut Lines, vocabulary: Option<&List>) -> Result<(Coun
 
 fn document(lines: &Lines, vocabulary: Option<&List>, builder: &mut Builder, terms_len: &mut usize) -> Result<()> {
     let mut tokens = Tokens::new(lines.bytes());
-    // A line with nothing in it is a document with nothing in it.
+    // An empty line is an empty document.
     let Some(first) = tokens.next() else { return Ok(()) };
     let promised = first.whole().ok_or_else(|| lines.not_a_number(first, FORM))?;
     let mut found = 0;
@@ -38,7 +38,7 @@ fn document(lines: &Lines, vocabulary: Option<&List>, builder: &mut Builder, ter
         };
         let term = term(lines, id, vocabulary)?;
         let count = count.count().map_err(|fault| lines.bad_count(count, fault, FORM))?;
-        // A count of 0 says as much as none.
+        // A count of 0 is as good as none.
         if count > 0.0 {
             builder.push(term, count);
         }
@@ -47,7 +47,7 @@ fn document(lines: &Lines, vocabulary: Option<&List>, builder: &mut Builder, ter
     }
     if found != promised {
         let message = format!("the line begins with {promised}, but {found} terms follow");
-        let remedy = "mend the number, or fetch the file again if it is cut off";
+        let remedy = "correct the number, or download the file again if it is cut off";
         return Err(lines.malformed(first.at, message, remedy));
     }
     Ok(())
@@ -70,7 +70,7 @@ impl Corpus {
     /// Writes the counts as LDA-C; [`Corpus::write_vocabulary`] writes the terms that go with them.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The errors of the writer.
     pub fn write_ldac(&self, out: &mut impl Write) -> io::Result<()> {
         for d in 0..self.documents_len() {
             let (terms, counts) = self.document(d);
@@ -86,8 +86,8 @@ impl Corpus {
     /// Writes the vocabulary, a term on each line.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The errors of the writer.
     pub fn write_vocabulary(&self, out: &mut impl Write) -> io::Result<()> {
-        self.vocabulary.iter().try_for_each(|term| writeln!(out, "{term}"))
+        self.vocabulary().iter().try_for_each(|term| writeln!(out, "{term}"))
     }
 }

@@ -1,4 +1,4 @@
-//! A file line by line, plain or compressed, with the place of whatever is wrong in it.
+//! Reads a file line by line, plain or compressed, and locates its errors.
 
 use super::number::{CountFault, Token};
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// How much of a file is looked at to tell its format.
+/// The number of bytes that are read to recognise the format.
 const HEAD_LEN: usize = 1 << 12;
 const BUFFER_LEN: usize = 1 << 17;
 
@@ -27,10 +27,10 @@ impl<'a> Lines<'a> {
         Ok(Self::new(path, Box::new(file)))
     }
 
-    /// The lines of whatever can be read; `path` is what errors call it.
+    /// The lines of any reader; errors call it `path`.
     pub fn new(path: &Path, file: Box<dyn Read + 'a>) -> Self {
         let mut peeked = Peeked::new(file, 2);
-        // The name may lie; the first two bytes of a compressed file do not.
+        // The first two bytes show whether a file is compressed, whatever its name.
         let compressed = peeked.head == [0x1f, 0x8b];
         if compressed {
             peeked = Peeked::new(Box::new(MultiGzDecoder::new(BufReader::with_capacity(BUFFER_LEN, peeked))), HEAD_LEN);
@@ -41,7 +41,7 @@ impl<'a> Lines<'a> {
         Self { path: path.to_path_buf(), reader, compressed, line: Vec::new(), number: 0 }
     }
 
-    /// The beginning of the file, as long as none of it has been read.
+    /// The beginning of the file, before any line is read.
     pub fn head(&self) -> &[u8] {
         without_mark(&self.reader.get_ref().head)
     }
@@ -74,7 +74,7 @@ impl<'a> Lines<'a> {
 
     /// The line that was read last, without its end.
     pub fn bytes(&self) -> &[u8] {
-        // A byte order mark is no part of any of the formats, yet some editors write one.
+        // No format has a byte order mark, but some editors write one.
         if self.number == 1 { without_mark(&self.line) } else { &self.line }
     }
 
@@ -82,7 +82,7 @@ impl<'a> Lines<'a> {
     pub fn text(&self) -> Result<&str> {
         let bytes = self.bytes();
         if let Some(at) = bytes.iter().position(|&byte| byte == 0) {
-            return Err(self.not_text(at, "a NUL byte, which no text has", NO_TEXT));
+            return Err(self.not_text(at, "a NUL byte, which text never has", NO_TEXT));
         }
         std::str::from_utf8(bytes)
             .map_err(|error| self.not_text(error.valid_up_to(), "a byte that is not UTF-8", "save the file as UTF-8"))
@@ -116,29 +116,27 @@ impl<'a> Lines<'a> {
         Error::Malformed { path: self.path.clone(), line, column, message: message.into(), remedy: remedy.into() }
     }
 
-    /// Something other than the number that should be there.
+    /// A token that should be a number.
     pub fn not_a_number(&self, token: Token, remedy: &str) -> Error {
         let shown = if token.bytes.is_empty() { "nothing".into() } else { format!("`{}`", token.shown()) };
-        let message = || format!("{shown} where a whole number should be");
+        let message = || format!("expected a whole number, found {shown}");
         self.binary(token).unwrap_or_else(|| self.malformed(token.at, message(), remedy))
     }
 
-    /// What to say of bytes that are no text, if these are none.
+    /// The error for a token of bytes that are not text, if it is one.
     pub fn binary(&self, token: Token) -> Option<Error> {
         let not_printed = |c: char| c.is_control() || c == char::REPLACEMENT_CHARACTER;
         let is_binary = String::from_utf8_lossy(token.bytes).contains(not_printed);
-        is_binary.then(|| self.not_text(token.at, "bytes that are no text", NO_TEXT))
+        is_binary.then(|| self.not_text(token.at, "bytes that are not text", NO_TEXT))
     }
 
-    /// A count that is none.
+    /// An invalid count.
     pub fn bad_count(&self, token: Token, fault: CountFault, remedy: &str) -> Error {
         let (fault, advice) = match fault {
             CountFault::NotANumber => return self.not_a_number(token, remedy),
-            CountFault::Negative => ("negative", "a count is a whole number from 0 on"),
-            CountFault::Fractional => {
-                ("not a whole number", "give the counts themselves, neither weights nor shares of them")
-            }
-            CountFault::TooLarge => ("too large", "the largest that can be kept is 16777216"),
+            CountFault::Negative => ("negative", "a count is a whole number of at least 0"),
+            CountFault::Fractional => ("not a whole number", "give counts, not weights or frequencies"),
+            CountFault::TooLarge => ("too large", "the largest count is 16777216"),
         };
         let (line, column) = self.place(token.at);
         Error::BadCount { path: self.path.clone(), line, column, count: token.shown(), fault, remedy: advice }
@@ -149,10 +147,10 @@ impl<'a> Lines<'a> {
         Error::Disagreement { path: self.path.clone(), message: message.into(), remedy: remedy.into() }
     }
 
-    /// A term whose counts in one document add up to more than can be kept.
+    /// A term whose counts in one document add up to more than the largest count.
     pub fn overflow(&self, term: u32) -> Error {
         let message = format!("the counts of term {term} in one document add up to more than 16777216");
-        self.disagreement(message, "split the document, or check whether it is one")
+        self.disagreement(message, "split the document, or check that it is a single document")
     }
 }
 
@@ -162,7 +160,7 @@ fn without_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)
 }
 
-/// A reader whose beginning has been looked at. An error met on the way is kept for whoever reads that far.
+/// A reader with a buffered head. An error while reading the head is returned when reading reaches it.
 struct Peeked<'a> {
     head: Vec<u8>,
     at: usize,

@@ -1,18 +1,18 @@
-//! Files with a name on each line: the vocabulary, and the names of documents.
+//! Files with a name on each line: vocabularies, and the names of documents.
 
 use super::lines::Lines;
 use crate::error::{Error, Result};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// Names, and the file that they are from.
+/// Names, and the file they come from.
 pub(super) struct List {
     pub path: PathBuf,
     pub names: Vec<String>,
 }
 
 impl List {
-    /// Reads a name from each line; empty lines at the end are left out.
+    /// Reads a name from each line, without empty lines at the end.
     pub fn read(mut lines: Lines) -> Result<Self> {
         let mut names = Vec::new();
         while lines.advance()? {
@@ -24,7 +24,7 @@ impl List {
         Ok(Self { path: lines.path().to_path_buf(), names })
     }
 
-    /// Reads a vocabulary: terms that differ, none of them empty.
+    /// Reads a vocabulary of distinct, non-empty terms.
     pub fn vocabulary(lines: Lines) -> Result<Self> {
         let list = Self::read(lines)?;
         let path = || list.path.clone();

@@ -1,16 +1,16 @@
 //! Matrix Market: a sparse matrix with a document in each row and a term in each column.
 
-use super::Corpus;
+use super::bag_of_words::Corpus;
 use super::builder::Counts;
 use super::lines::Lines;
 use super::list::List;
 use super::number::Tokens;
-use super::read::check_sizes;
-use super::triples::{self, Sizes};
+use super::sizes::{Sizes, check_sizes};
+use super::triples;
 use crate::error::Result;
 use std::io::{self, Write};
 
-/// What such a file begins with, in any case.
+/// The beginning of such a file, in upper or lower case.
 pub(super) const BANNER: &str = "%%MatrixMarket";
 
 const HEADER: &str = "the first line must be `%%MatrixMarket matrix coordinate integer general`";
@@ -26,30 +26,30 @@ pub(super) fn read(lines: &mut Lines, vocabulary: Option<&List>) -> Result<(Coun
     Ok((triples::read(lines, &sizes, with_counts, form)?, terms_len))
 }
 
-/// Whether there are counts; a pattern has none.
+/// Whether the file has counts; a pattern has none.
 fn banner(lines: &mut Lines) -> Result<bool> {
     lines.advance()?;
     let line = lines.text()?.to_ascii_lowercase();
     let mut words = line.split_ascii_whitespace();
     if words.next() != Some("%%matrixmarket") {
-        return Err(lines.malformed(0, "no `%%MatrixMarket` at the beginning", HEADER));
+        return Err(lines.malformed(0, "the file does not begin with `%%MatrixMarket`", HEADER));
     }
     let words: Vec<&str> = words.collect();
-    let refused = |found: &str, remedy: &str| Err(lines.malformed(0, format!("a matrix that is `{found}`"), remedy));
+    let refused = |found: &str, remedy: &str| Err(lines.malformed(0, format!("unsupported matrix: `{found}`"), remedy));
     match words[..] {
         ["matrix", "coordinate", field @ ("integer" | "real" | "pattern"), "general"] => Ok(field != "pattern"),
-        ["matrix", "array", ..] => refused("array", "write it sparse: as `coordinate`, not as `array`"),
+        ["matrix", "array", ..] => refused("array", "write a sparse matrix: `coordinate`, not `array`"),
         ["matrix", "coordinate", "integer" | "real" | "pattern", symmetry] => {
-            refused(symmetry, "documents by terms is no symmetric matrix: write it as `general`")
+            refused(symmetry, "a matrix of documents by terms is not symmetric: write `general`")
         }
-        ["matrix", "coordinate", field, _] => refused(field, "counts are `integer`, `real` or `pattern`"),
-        _ => Err(lines.malformed(0, "a first line that does not say how the matrix is written", HEADER)),
+        ["matrix", "coordinate", field, _] => refused(field, "use `integer`, `real` or `pattern`"),
+        _ => Err(lines.malformed(0, "the first line does not give the format of the matrix", HEADER)),
     }
 }
 
-/// The line after the remarks.
+/// The line of sizes, after the comments.
 fn sizes(lines: &mut Lines) -> Result<Sizes> {
-    const SIZES: &str = "after the remarks comes a line `rows columns counts`";
+    const SIZES: &str = "after the comments comes a line `rows columns counts`";
     while lines.advance()? {
         if lines.bytes().starts_with(b"%") || Tokens::new(lines.bytes()).next().is_none() {
             continue;
@@ -75,7 +75,7 @@ impl Corpus {
     /// Writes the counts as a Matrix Market file; [`Corpus::write_vocabulary`] writes the terms that go with them.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The errors of the writer.
     pub fn write_matrix_market(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{BANNER} matrix coordinate integer general")?;
         writeln!(out, "{} {} {}", self.documents_len(), self.terms_len(), self.nonzeros_len())?;

@@ -1,8 +1,9 @@
 //! Numbers in a line of bytes.
 
-use super::COUNT_MAX;
+/// The largest count: every whole number up to it is an `f32`.
+pub(super) const COUNT_MAX: f64 = 16_777_216.0;
 
-/// A run of bytes without a blank, and where it is in its line.
+/// A run of bytes without blanks, and its position in the line.
 #[derive(Clone, Copy)]
 pub(super) struct Token<'a> {
     pub at: usize,
@@ -10,7 +11,7 @@ pub(super) struct Token<'a> {
 }
 
 impl Token<'_> {
-    /// What a message shows of it.
+    /// The token as shown in messages.
     pub fn shown(&self) -> String {
         let text = String::from_utf8_lossy(self.bytes);
         let mut characters = text.chars();
@@ -18,25 +19,25 @@ impl Token<'_> {
         if characters.next().is_some() { shown + "…" } else { shown }
     }
 
-    /// The whole number that it is, if it is one.
+    /// Its value, if it is a whole number.
     pub fn whole(&self) -> Option<u64> {
         whole(self.bytes)
     }
 
-    /// The two sides of its first `sign`.
+    /// The parts before and after its first `sign`.
     pub fn split_at(&self, sign: u8) -> Option<(Self, Self)> {
         let i = self.bytes.iter().position(|&byte| byte == sign)?;
         let right = Self { at: self.at + i + 1, bytes: &self.bytes[i + 1..] };
         Some((Self { at: self.at, bytes: &self.bytes[..i] }, right))
     }
 
-    /// The count that it is: a whole number from 0 on, however it is written.
+    /// Its value as a count: a whole number of at least 0, in any notation.
     pub fn count(&self) -> Result<f32, CountFault> {
         if let Some(count) = self.whole() {
             return if count as f64 <= COUNT_MAX { Ok(count as f32) } else { Err(CountFault::TooLarge) };
         }
         let text = std::str::from_utf8(self.bytes).map_err(|_| CountFault::NotANumber)?;
-        // `inf` and `nan` are words to the standard reader; here they are no counts.
+        // The standard parser accepts `inf` and `nan`, which are not counts.
         if !text.contains(|c: char| c.is_ascii_digit()) {
             return Err(CountFault::NotANumber);
         }
@@ -50,7 +51,7 @@ impl Token<'_> {
     }
 }
 
-/// Why something is no count.
+/// Why a token is not a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CountFault {
     NotANumber,
@@ -60,7 +61,7 @@ pub(super) enum CountFault {
 }
 
 fn whole(bytes: &[u8]) -> Option<u64> {
-    // Nineteen digits fit whatever they are.
+    // Nineteen digits always fit.
     if bytes.is_empty() || bytes.len() > 19 {
         return None;
     }
@@ -75,7 +76,7 @@ fn whole(bytes: &[u8]) -> Option<u64> {
     Some(number)
 }
 
-/// The tokens of a line, one after another.
+/// Iterates over the tokens of a line.
 pub(super) struct Tokens<'a> {
     line: &'a [u8],
     at: usize,

@@ -1,18 +1,12 @@
-//! Counts one by one, each with its document and its term, as UCI and Matrix Market files have them.
+//! Counts one by one, each with its document and its term, as in UCI and Matrix Market files.
 
 use super::builder::{Builder, Counts};
 use super::lines::Lines;
 use super::number::{Token, Tokens};
+use super::sizes::Sizes;
 use crate::error::Result;
 
-/// What a header promises.
-pub(super) struct Sizes {
-    pub documents_len: u64,
-    pub terms_len: u64,
-    pub nonzeros_len: u64,
-}
-
-/// Reads the lines after a header: document and term from 1, and a count where `with_counts`.
+/// Reads the lines after a header: document and term, numbered from 1, and a count if `with_counts`.
 pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &str) -> Result<Counts> {
     let mut triples = Triples::new();
     let mut found = 0_u64;
@@ -20,12 +14,8 @@ pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &s
         let mut tokens = Tokens::new(lines.bytes());
         let Some(document) = tokens.next() else { continue };
         if found == sizes.nonzeros_len {
-            let message = format!("more counts than the {} of the header", sizes.nonzeros_len);
-            return Err(lines.malformed(
-                document.at,
-                message,
-                "mend the header, or remove the lines that are too many",
-            ));
+            let message = format!("more counts than the {} in the header", sizes.nonzeros_len);
+            return Err(lines.malformed(document.at, message, "correct the header, or remove the extra lines"));
         }
         let end = lines.bytes().len();
         let missing = |what: &str| lines.malformed(end, format!("the line ends before its {what}"), form);
@@ -48,7 +38,7 @@ pub(super) fn read(lines: &mut Lines, sizes: &Sizes, with_counts: bool, form: &s
     if found < sizes.nonzeros_len {
         let promised = format!("the header says {} counts", sizes.nonzeros_len);
         let message = format!("{promised}, but {found} follow, the last on line {}", lines.number());
-        return Err(lines.disagreement(message, "fetch the file again if it is cut off, or mend the header"));
+        return Err(lines.disagreement(message, "download the file again if it is cut off, or correct the header"));
     }
     triples.counts(sizes.documents_len).map_err(|term| lines.overflow(term))
 }
@@ -60,13 +50,13 @@ fn index(lines: &Lines, token: Token, what: &str, len: u64, form: &str) -> Resul
         Some(0) => Err(lines.malformed(token.at, format!("{what} 0"), format!("{what}s are numbered from 1"))),
         Some(i) if i > len => {
             let message = format!("{what} {i}, but the header says {len} {what}s");
-            Err(lines.malformed(token.at, message, "mend the header, or the number"))
+            Err(lines.malformed(token.at, message, "correct the header, or the number"))
         }
         Some(i) => Ok((i - 1) as u32),
     }
 }
 
-/// Counts as they come: those in the order of documents go where they stay, the others wait.
+/// Counts in file order: those in the order of documents go straight to the builder, the others wait.
 struct Triples {
     builder: Builder,
     row: Option<u32>,
@@ -96,7 +86,7 @@ impl Triples {
         self.row.take().map_or(Ok(()), |_| self.builder.finish())
     }
 
-    /// The counts by document. A header may promise any number of documents, so nothing here is as long as it says.
+    /// The counts by document. A header may claim any number of documents, so nothing of that length is allocated.
     fn counts(mut self, documents_len: u64) -> std::result::Result<Counts, u32> {
         self.finish()?;
         if self.late.is_empty() {
@@ -109,7 +99,7 @@ impl Triples {
             all.extend(terms.iter().zip(counts).map(|(&term, &count)| (number as u32, term, count)));
         }
         drop(early);
-        // Files by columns are ascending runs, which this sort takes as they are.
+        // Files by columns consist of ascending runs, which this sort merges quickly.
         all.sort_by_key(|triple| triple.0);
         let mut sorted = Self::new();
         for (row, term, count) in all {

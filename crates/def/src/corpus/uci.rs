@@ -1,12 +1,13 @@
-//! UCI bag of words: the numbers of documents, terms and counts on a line each, then `document term count`, from 1.
+//! UCI bag of words: the numbers of documents, terms and counts on one line each, then lines `document term count`, numbered from
+//! 1.
 
-use super::Corpus;
+use super::bag_of_words::Corpus;
 use super::builder::Counts;
 use super::lines::Lines;
 use super::list::List;
 use super::number::Tokens;
-use super::read::check_sizes;
-use super::triples::{self, Sizes};
+use super::sizes::{Sizes, check_sizes};
+use super::triples;
 use crate::error::Result;
 use std::io::{self, Write};
 
@@ -20,7 +21,7 @@ pub(super) fn read(lines: &mut Lines, vocabulary: Option<&List>) -> Result<(Coun
         lines.advance()?;
         let mut tokens = Tokens::new(lines.bytes());
         let Some(token) = tokens.next() else {
-            return Err(lines.malformed(0, format!("no number of {what}"), HEADER));
+            return Err(lines.malformed(0, format!("the number of {what} is missing"), HEADER));
         };
         *number = token.whole().ok_or_else(|| lines.not_a_number(token, HEADER))?;
         if let Some(more) = tokens.next() {
@@ -38,7 +39,7 @@ impl Corpus {
     /// Writes the counts as a UCI bag of words; [`Corpus::write_vocabulary`] writes the terms that go with them.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The errors of the writer.
     pub fn write_uci(&self, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}\n{}\n{}", self.documents_len(), self.terms_len(), self.nonzeros_len())?;
         self.write_triples(out)

@@ -1,14 +1,14 @@
-//! Layers of continuous latents: in q a gamma one has ln z = λ + e^s ε, a Gaussian one z = λ + e^s ε.
+//! Layers of continuous latents: under q a gamma latent has ln z = λ + e^s ε, a Gaussian one z = λ + e^s ε.
 //!
-//! y is what is normal in q: ln z or z. What is known from a draw alone is differentiated along y, since ∂y/∂λ = 1 and
-//! ∂y/∂s = y − λ. What a latent has with its own parents is known exactly, with its derivatives along λ and s:
+//! y is ln z or z, the scale on which q is normal. Terms that need a draw are differentiated along y, since ∂y/∂λ = 1 and
+//! ∂y/∂s = y − λ. A latent's −KL from its prior given its parents is exact, with its derivatives along λ and s:
 //!
 //! ```text
 //! gamma      −KL = α (ln α + λ − ln m) − ln Γ(α) − α E z / m + s + ½ ln 2πe    E z = e^(λ + e^2s / 2), m = softplus(a)
 //! Gaussian   −KL = ½ − ½ (e^2s + (λ − a)²) + s
 //! ```
 
-use super::between::{Link, RATE_MIN};
+use super::layer::{Link, RATE_MIN};
 use super::{row, total};
 use crate::shape::Family;
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -17,12 +17,12 @@ use hyperprior_math::single::simd::{exp, ln, ln_normal, load, softplus_sigmoid, 
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 use hyperprior_math::special::{HALF_LN_2_PI, ln_gamma};
 
-/// The logarithms that the value and the mean of a gamma latent have at most, and that its value has at least: far from anything
-/// that occurs, and the squares of gradients there are still numbers.
+/// The largest logarithm of the value and the mean of a gamma latent, and the smallest of its value: far from anything that occurs,
+/// and the squares of gradients there are still finite.
 const LOG_MAX: f32 = 20.0;
 const LOG_MIN: f32 = -60.0;
 
-/// z at a noise.
+/// z at noise `eps`.
 pub(crate) fn point(family: Family, lambda: f32, log_scale: f32, eps: f32) -> f32 {
     let y = log_scale.exp().mul_add(eps, lambda);
     if family == Family::Gamma { y.clamp(LOG_MIN, LOG_MAX).exp() } else { y }
@@ -77,7 +77,7 @@ fn coordinates_kernel<S: Simd>(s: S, family: Family, mask: &[Lanes], z: &[Tile],
 }
 
 simd_fn!(
-    /// y of each draw; of discrete latents z.
+    /// y of each draw; z for discrete latents.
     pub(crate) fn coordinates(family: Family, mask: &[Lanes], z: &[Tile], draws: usize, y: &mut [Tile]) = coordinates_kernel
 );
 
@@ -130,8 +130,8 @@ fn own_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds −KL(q(z | λ, s) ‖ p(z | a)) of each draw to `value`; its derivatives become `d_lambda`, `d_scale` and `d_a`. In the first
-    /// two are also those of −Σ_k `less`_k E z_k, for a layer next to the words.
+    /// Adds −KL(q(z | λ, s) ‖ p(z | a)) of each draw to `value`; sets `d_lambda`, `d_scale` and `d_a` to its derivatives. The first
+    /// two include those of −Σ_k `less`_k E z_k, for the layer next to the words.
     pub(crate) fn own(
         link: &Link,
         described: [&[Tile]; 4],
@@ -205,7 +205,7 @@ fn combine_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Given λ, y and exact derivatives along λ, goes from the derivatives along y to those along λ, which take their place, and
-    /// those along s, which are added to `d_scale`.
+    /// Given λ, y and the exact derivatives along λ, replaces the derivatives along y by those along λ, and adds those along s to
+    /// `d_scale`.
     pub(crate) fn combine(known: [&[Tile]; 3], draws: usize, signal: &mut [Tile], d_scale: &mut [Tile]) = combine_kernel
 );

@@ -9,16 +9,16 @@ use hyperprior_math::single::{DRAWS, LANES, Tile};
 use rand::RngExt;
 use rand_distr::{Distribution, Poisson};
 
-/// Rates below this are drawn by going through the values, up to the largest here, which none that is below comes near.
+/// Rates below this are drawn by inversion over the values, of which there are enough for any such rate.
 const SMALL: f32 = 40.0;
 const VALUES: usize = 160;
-/// Beyond the mean, a probability that is none.
+/// Beyond the mean, probabilities below this are treated as zero.
 const NONE: f32 = 1e-9;
-/// Larger rates are drawn as this.
+/// Larger rates are clamped to this.
 const RATE_MAX: f32 = 1e6;
 
-/// Uniform numbers in [0, 1) for so many latents, the same for both draws of a pair where they come in pairs; and 0 in the lanes
-/// beyond, of which counts and bits make 0.
+/// Uniform numbers in [0, 1) for `width` latents, the same for both draws of a pair if draws are paired; and 0 in the other lanes,
+/// which counts and bits turn into 0.
 pub(crate) fn uniform(width: usize, draws: usize, is_paired: bool, rng: &mut Stream, out: &mut [Tile]) {
     let mut bits = [0_u32; LANES];
     for (j, tile) in out.iter_mut().enumerate() {
@@ -44,7 +44,7 @@ fn counts_kernel<S: Simd>(s: S, mean: &[Tile], draws: usize, z: &mut [Tile]) {
             let mut p = exp(s, -mean);
             let (mut reached, mut count) = (p, splat(s, 0.0));
             for value in 1..VALUES {
-                // Rounded, the probabilities may sum to less than u: where none is left, the last that had any is it.
+                // Rounding may leave the sum of all probabilities below u; then this is the last value with positive probability.
                 let is_left = p.simd_gt(splat(s, NONE)) | mean.simd_gt(splat(s, value as f32));
                 let is_above = u.simd_gt(reached) & is_left;
                 if !is_above.any_true() {
@@ -63,19 +63,19 @@ simd_fn!(
     fn small_counts(mean: &[Tile], draws: usize, z: &mut [Tile]) = counts_kernel
 );
 
-/// Makes Poisson counts with these means of the uniform numbers in `z`; where a mean is large, of others.
+/// Turns the uniform numbers in `z` into Poisson counts with these means; large means use other random numbers.
 pub(crate) fn counts(mean: &[Tile], draws: usize, rng: &mut Stream, z: &mut [Tile]) {
     small_counts(mean, draws, z);
     for (mean, z) in mean.iter().zip(z) {
         for (mean, z) in mean.0.iter().zip(&mut z.0).take(draws) {
             for (mean, z) in mean.iter().zip(z).filter(|(mean, _)| **mean >= SMALL) {
-                *z = Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |law| law.sample(rng));
+                *z = Poisson::new(mean.min(RATE_MAX)).map_or(0.0, |poisson| poisson.sample(rng));
             }
         }
     }
 }
 
-/// Makes latents that are 1 with these probabilities of the uniform numbers in `z`.
+/// Turns the uniform numbers in `z` into latents that are 1 with these probabilities.
 pub(crate) fn bits(mean: &[Tile], draws: usize, z: &mut [Tile]) {
     for (mean, z) in mean.iter().zip(z) {
         for (mean, z) in mean.0.iter().zip(&mut z.0).take(draws.min(DRAWS)) {
@@ -90,7 +90,7 @@ mod tests {
     use hyperprior_math::random::stream;
 
     #[test]
-    fn frequencies_are_those_of_the_laws() {
+    fn frequencies_are_those_of_the_distributions() {
         let means = [0.0001, 0.3, 1.0, 7.0, 39.0, 60.0];
         let mut mean = vec![Tile::default()];
         for row in &mut mean[0].0 {
@@ -119,7 +119,7 @@ mod tests {
             assert!((square - m - m * m).abs() < 6.0 * error, "square {square} of {m}");
         }
         assert_eq!(sums[means.len()..], [0.0; 10]);
-        // The largest number below 1 has an answer too.
+        // The largest number below 1 works too.
         for mean in (1..400).map(|i| i as f32 / 10.0) {
             let mut z = [Tile([[1.0 - 1.0 / 16_777_216.0; LANES]; DRAWS])];
             small_counts(&[Tile([[mean; LANES]; DRAWS])], 1, &mut z);

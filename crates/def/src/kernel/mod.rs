@@ -1,11 +1,12 @@
 //! The inner loops: latents in lanes, sixteen at a time, in single precision.
 
-pub(crate) mod between;
 pub(crate) mod continuous;
-pub(crate) mod conway;
+pub(crate) mod conway_maxwell;
 #[cfg(test)]
-mod dense_law;
+mod dense;
 pub(crate) mod draw;
+pub(crate) mod layer;
+pub(crate) mod low_rank;
 pub(crate) mod normal;
 pub(crate) mod words;
 

@@ -1,4 +1,4 @@
-//! Mixtures of points with a normal factor for each continuous latent: N(y; λ_i, e^2s_i).
+//! Mixtures with a normal factor for each continuous latent: N(y; λ_i, e^2s_i).
 
 use super::{row, total};
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -38,7 +38,7 @@ fn densities_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds ln q(y | λ_i, s_i) of each point and draw, but for what it has in common for all points.
+    /// Adds ln q(y | λ_i, s_i) of each point and draw, up to terms that all points share.
     pub(crate) fn densities(
         points: usize,
         lambda: &[Tile],
@@ -76,8 +76,8 @@ fn slopes_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds the derivative along y of ln q(y | λ_i, s_i) − ln Σ_j w_j q(y | λ_j, s_j) for each draw, which is from point i; given λ, s
-    /// and y.
+    /// Adds the derivative along y of ln q(y | λ_i, s_i) − ln Σ_j w_j q(y | λ_j, s_j) for each draw, where i is its point; given λ,
+    /// s and y.
     pub(crate) fn slopes(
         points: usize,
         known: [&[Tile]; 3],

@@ -1,6 +1,6 @@
 //! The words of a document given the lowest layer: x_v ~ Poisson(b_v + Σ_k W_vk z_k), at the cost of the words that occur.
 //!
-//! The words that do not occur enter only through Σ_v W_vk, which is calculated once for all documents.
+//! Words that do not occur enter only through Σ_v W_vk, which is computed once for all documents.
 
 use super::row;
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -15,10 +15,10 @@ pub(crate) struct Words<'a> {
     pub(crate) counts: &'a [f32],
 }
 
-/// What documents see of the weights.
+/// The weights as documents use them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen<'a> {
-    /// Rows of W, one a term.
+    /// Rows of W, one for each term.
     pub(crate) weights: &'a [Lanes],
     /// b.
     pub(crate) background: &'a [f32],
@@ -26,7 +26,7 @@ pub(crate) struct Seen<'a> {
     pub(crate) sums: &'a [Lanes],
 }
 
-/// A rate has at least this, so that its logarithm is a number.
+/// The least rate, so that its logarithm is finite.
 pub(crate) const RATE_MIN: f32 = 1e-12;
 
 #[inline(always)]
@@ -78,7 +78,7 @@ fn rates_kernel<S: Simd>(
         4 => dots::<S, 2, 4>(s, words, seen, z, inverse),
         _ => dots::<S, 1, 8>(s, words, seen, z, inverse),
     }
-    // Two words and eight draws of each at a time.
+    // Two words with eight draws each at a time.
     let mut total = splat(s, 0.0);
     let mut pairs = inverse.chunks_exact_mut(2);
     let mut at = 0;
@@ -118,18 +118,24 @@ fn rates_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Σ_v x_v ln R_v of each draw, less the expected number of words given the latents' means; 1/R of each word and draw goes to
+    /// Σ_v x_v ln R_v of each draw, less the expected number of words given the latents' means; writes 1/R of each word and draw to
     /// `inverse`.
-    pub(crate) fn rates(words: &Words, seen: &Seen, drawn: [&[Tile]; 2], draws: usize, inverse: &mut [[f32; DRAWS]]) -> [f32; DRAWS] = rates_kernel
+    pub(crate) fn rates(
+        words: &Words,
+        seen: &Seen,
+        drawn: [&[Tile]; 2],
+        draws: usize,
+        inverse: &mut [[f32; DRAWS]],
+    ) -> [f32; DRAWS] = rates_kernel
 );
 
-/// Factors that may be multiplied before their exponent is set aside, and the largest that one may be.
+/// The number of factors that are multiplied before their exponent is split off, and the largest factor.
 const FACTORS: u32 = 4;
 const FACTOR_MAX: f32 = 1e9;
-/// A rate without a latent is at least this share of the one with it.
+/// A rate without a latent is at least this share of the rate with it.
 const SHARE_MIN: f32 = 1e-6;
 
-/// Products of many factors, a draw each, whose logarithms are taken once.
+/// Products of many factors, one product for each draw, so that only one logarithm is needed.
 struct Products<S: Simd, const COUNT: usize> {
     mantissa: [V<S>; COUNT],
     exponent: [V<S>; COUNT],
@@ -142,7 +148,7 @@ impl<S: Simd, const COUNT: usize> Products<S, COUNT> {
         Self { mantissa: [splat(s, 1.0); COUNT], exponent: [splat(s, 0.0); COUNT], factors: 0 }
     }
 
-    /// Makes room for so many factors more.
+    /// Makes room for `factors` more factors.
     #[inline(always)]
     fn reserve(&mut self, s: S, factors: u32) {
         if self.factors + factors > FACTORS {
@@ -177,7 +183,7 @@ fn differences_of<S: Simd, const COUNT: usize>(
     for j in 0..n {
         let mut sum = [splat(s, 0.0); COUNT];
         let mut products = Products::<S, COUNT>::new(s);
-        // With a binary latent that is at work it is 1 / (1 − share), elsewhere 1 + share: the sign of the logarithm can wait.
+        // For a binary latent that is 1 the factor is 1 / (1 − share), otherwise 1 + share; the logarithm's sign is applied later.
         let mut sign = [one; COUNT];
         if is_binary {
             for q in 0..COUNT {
@@ -191,7 +197,7 @@ fn differences_of<S: Simd, const COUNT: usize>(
                 let share = w * inverse[i][q];
                 factor[q] = share.mul_add(sign[q], one).max(splat(s, SHARE_MIN)).min(splat(s, FACTOR_MAX));
             }
-            // Logarithms are what costs: small counts are multiplied up.
+            // Logarithms are expensive: the factors of small counts are multiplied.
             if *x > FACTORS as f32 {
                 for q in 0..COUNT {
                     sum[q] = splat(s, *x).mul_add(ln_normal(s, factor[q]), sum[q]);
@@ -232,8 +238,8 @@ fn differences_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// For each latent of the lowest layer and each draw, by how much ln p(x | z) changes: from z_k to z_k + 1 for counts, from 0
-    /// to 1 for binary latents.
+    /// For each latent of the lowest layer and each draw, the change of ln p(x | z): from z_k to z_k + 1 for counts, from 0 to 1
+    /// for binary latents.
     pub(crate) fn differences(
         words: &Words,
         seen: &Seen,
@@ -271,7 +277,7 @@ fn slopes_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// For each latent of a gamma layer and each draw the derivative of Σ_v x_v ln R_v along ln z_k.
+    /// For each latent of a gamma layer and each draw, the derivative of Σ_v x_v ln R_v along ln z_k.
     pub(crate) fn slopes(
         words: &Words,
         seen: &Seen,
@@ -294,7 +300,7 @@ fn allocate_kernel<S: Simd>(s: S, x: f32, inverse: &[f32; DRAWS], z: &[Tile], dr
 }
 
 simd_fn!(
-    /// Adds x Σ_s z_k / R of one word to `out`: times W_k it is the part of the word's count that latent k explains.
+    /// Adds x Σ_s z_k / R of one word to `out`: times W_k this is the part of the word's count that latent k explains.
     pub(crate) fn allocate(x: f32, inverse: &[f32; DRAWS], z: &[Tile], draws: usize, out: &mut [Lanes]) = allocate_kernel
 );
 
@@ -318,7 +324,7 @@ fn geometric_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], out: &mut [L
 }
 
 simd_fn!(
-    /// exp E ln W of gamma variables with these shapes, row by row, and a rate for each lane of a row.
+    /// exp E ln W of gamma variables with these shapes, row by row, and one rate for each lane of a row.
     pub(crate) fn geometric(shape: &[Lanes], rate: &[Lanes], out: &mut [Lanes]) = geometric_kernel
 );
 
@@ -333,6 +339,6 @@ fn tempered_kernel<S: Simd>(s: S, shape: &[Lanes], rate: &[Lanes], sharpness: f3
 }
 
 simd_fn!(
-    /// Takes numbers beside the means a/b that far from these, on the scale of logarithms.
+    /// Interpolates between the means a/b (sharpness 0) and `out` (sharpness 1) on the log scale.
     pub(crate) fn tempered(shape: &[Lanes], rate: &[Lanes], sharpness: f32, out: &mut [Lanes]) = tempered_kernel
 );

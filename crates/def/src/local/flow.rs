@@ -1,7 +1,7 @@
-//! The paper's model of a document: λ by a planar flow, and r by an inverse planar flow on λ whose base sees each latent.
+//! The paper's model of a document: a planar flow for λ, and for r an inverse planar flow on λ whose base depends on each latent.
 //!
-//! Continuous latents have scales, which stay where they are. From where a flow x starts, at μ, it goes in units of these:
-//! λ = μ + e^s (x − μ), and r is on x. A document's parameters are μ, s, the rest of the flow's, and r's.
+//! Continuous latents also have scales s, which do not flow. The flow x starts at μ, and its distance from there is in units of
+//! these: λ = μ + e^s (x − μ), and r is a density of x. A document's parameters are μ, s, the rest of the flow's, and r's.
 
 use crate::shape::{Family, Shape};
 use hyperprior::many::{Cotangents, FlowPair, Work, count_features};
@@ -10,9 +10,9 @@ use hyperprior_math::single::planar::Into;
 use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 use rand_distr::{Distribution, StandardNormal};
 
-/// The scale that λ starts with, and r's about it.
+/// The initial scale of λ, and of r around it.
 const SCALE: f32 = 0.1;
-/// How far the layers' parameters are apart at the start.
+/// The initial spread of the layers' parameters.
 const SPREAD: f32 = 0.05;
 /// The row of r's base with the logarithms of its scales.
 const LOG_SCALES: usize = 3;
@@ -29,14 +29,14 @@ pub(crate) struct Flow {
     from: Vec<Tile>,
     to: Vec<Tile>,
     moved: Vec<Tile>,
-    /// The flow's parameters in one piece, and the gradient along them, where scales are between.
+    /// If there are scales: the flow's parameters without them, and the gradient along these.
     theta: Vec<Lanes>,
     d_theta: Vec<Lanes>,
 }
 
 impl Flow {
     pub(super) fn pair(lengths: (usize, usize), shape: &Shape) -> FlowPair {
-        // Empty lanes between layers are latents that stay at zero: what they add to log q, log r takes away.
+        // Empty lanes between layers are latents that stay at zero: their terms in log q and log r cancel.
         FlowPair::new(shape.tiles_len() * LANES, lengths.0, lengths.1)
     }
 
@@ -59,7 +59,7 @@ impl Flow {
         }
     }
 
-    /// The rows after the means: λ narrow, r as narrow about where λ is, and layers that bend nearly nothing.
+    /// The rows after the means: a narrow λ, an equally narrow r around it, and layers that are nearly the identity.
     pub(super) fn start(lengths: (usize, usize), shape: &Shape, rng: &mut Stream, out: &mut [Lanes]) {
         let pair = Self::pair(lengths, shape);
         let (n, mask) = (shape.tiles_len(), shape.mask());
@@ -77,7 +77,7 @@ impl Flow {
         }
         for layers in [layers, r_layers] {
             let mut rows = layers.chunks_exact_mut(n);
-            // Rows over latents come first in each layer; what is left of it are numbers that start at zero.
+            // Rows over latents come first in each layer; the remaining numbers start at zero.
             for row in &mut rows {
                 for (lanes, mask) in row.iter_mut().zip(&mask) {
                     for (x, mask) in lanes.0.iter_mut().zip(mask.0) {
@@ -89,7 +89,7 @@ impl Flow {
         }
     }
 
-    /// Puts r where λ has gone to since the start.
+    /// Moves r to the current μ.
     pub(super) fn begin(lengths: (usize, usize), shape: &Shape, out: &mut [Lanes]) {
         let (n, first) =
             (shape.tiles_len(), shape.lambda_len() + Self::pair(lengths, shape).theta_len() - shape.tiles_len());
@@ -185,7 +185,7 @@ impl Flow {
         }
     }
 
-    /// The gradient of the bound's mean over the draws, `d_lambda` being its derivative along λ besides log q and log r.
+    /// The gradient of the mean of the bound over the draws; `d_lambda` is its derivative along λ without log q and log r.
     pub(super) fn pullback(
         &mut self,
         shape: &Shape,
@@ -243,13 +243,13 @@ impl Flow {
     }
 }
 
-/// What r sees of a continuous latent.
+/// The features of a continuous latent that r depends on.
 fn features(y: f32) -> [f32; 2] {
     [0.5 * y, 0.5 * (y * y).ln_1p()]
 }
 
-/// Adds the derivative of log r along y of sixteen continuous latents: r's base at λ₀ is N(a + b·t, e^(2 (e + f·t))) with t as
-/// above.
+/// Adds the derivative of log r along y of sixteen continuous latents: r's base at λ₀ is N(a + b·t, e^(2 (e + f·t))) with t the
+/// features.
 fn slopes([a, b1, b2, e, f1, f2]: [&Lanes; 6], lambda: &Tile, y: &Tile, draws: usize, signal: &mut Tile) {
     for q in 0..draws {
         for lane in 0..LANES {
@@ -266,7 +266,7 @@ fn slopes([a, b1, b2, e, f1, f2]: [&Lanes; 6], lambda: &Tile, y: &Tile, draws: u
     }
 }
 
-/// How many vectors r's base takes: a location and a log scale, each with two features.
+/// The number of vectors of r's base: a location and a log scale, each with two features.
 fn phi_base_len(tiles_len: usize) -> usize {
     6 * tiles_len
 }

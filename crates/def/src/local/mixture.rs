@@ -1,9 +1,9 @@
-//! A mixture of points: λ is one of a few, with weights.
+//! A mixture: λ is one of a few points, with weights.
 //!
-//! r is exact: once z is known, each point is as probable as it is responsible for z. So the bound is that of the mixture
-//! Σ w_i q(z | λ_i) itself, and it lies above that of its best part: where a document has several explanations, several are kept.
+//! r is exact: given z, the probability of each point is its responsibility for z. So the bound is that of the mixture
+//! Σ w_i q(z | λ_i) itself and is at least that of its best component: if a document has several explanations, several are kept.
 
-use crate::kernel::conway::{self, Counts};
+use crate::kernel::conway_maxwell::{self, Counts};
 use crate::kernel::{normal, row, total};
 use crate::shape::{Family, Shape};
 use hyperprior_math::simd::{Simd, prelude::*};
@@ -12,7 +12,7 @@ use hyperprior_math::single::simd::{exp, ln, load, softplus_sigmoid, splat};
 use hyperprior_math::single::{DRAWS, Lanes, Tile};
 use std::ops::Range;
 
-/// The points of one document, and what its draws say of them. Draw q is from point q modulo their number.
+/// The points of one document, and their statistics over its draws. Draw q is from point q modulo their number.
 #[derive(Clone, Debug)]
 pub(crate) struct Mixture {
     points: usize,
@@ -22,9 +22,9 @@ pub(crate) struct Mixture {
     natural: Vec<Tile>,
     up: Vec<Tile>,
     down: Vec<Tile>,
-    /// How responsible each point is for each draw.
+    /// The responsibility of each point for each draw.
     responsibility: [[f32; DRAWS]; DRAWS],
-    /// What the bound would have each ln w be, but for a constant.
+    /// The estimate of each optimal ln w, up to a constant.
     level: [f32; DRAWS],
     mask: Vec<Lanes>,
 }
@@ -48,7 +48,7 @@ impl Mixture {
         self.points
     }
 
-    /// Takes each point as often, and says how much each draw counts.
+    /// Draws each point equally often, and sets the weight of each draw.
     pub(super) fn draw(&mut self, parameters: &[Lanes], draws: usize, lambda: &mut [Tile], shares: &mut [f32; DRAWS]) {
         let n = lambda.len();
         let wanted = &parameters[self.points * n].0[..self.points];
@@ -64,8 +64,8 @@ impl Mixture {
         }
     }
 
-    /// Adds ln r(i | z) − ln w_i of each draw to `value`, and to `signal` by how much ln r changes as a latent goes up by one, or
-    /// from 0 to 1; of a continuous one, whose place what is normal in q takes, the derivative.
+    /// Adds ln r(i | z) − ln w_i of each draw to `value`, and to `signal` the change of ln r as a latent goes up by one, or from 0
+    /// to 1; for a continuous latent the derivative on the scale on which q is normal.
     pub(super) fn recursive(
         &mut self,
         shape: &Shape,
@@ -76,34 +76,7 @@ impl Mixture {
         value: &mut [f32; DRAWS],
     ) {
         let points = self.points;
-        let mut log_q = [[0.0; DRAWS]; DRAWS];
-        for (l, layer) in shape.layers().iter().enumerate() {
-            let tiles = shape.tiles(l);
-            if layer.family.is_continuous() {
-                let (lambda, log_scale) = (&lambda[tiles.clone()], &lambda[shape.scales(l)]);
-                normal::densities(points, lambda, log_scale, &self.mask[tiles.clone()], &z[tiles], draws, &mut log_q);
-                continue;
-            }
-            if let Some(counts) = counts.filter(|_| shape.is_tight(l)) {
-                let lambda = [&lambda[tiles.clone()], &lambda[shape.scales(l)]];
-                let mask = &self.mask[tiles.clone()];
-                conway::densities(points, lambda, counts, tiles.start, mask, &z[tiles], draws, &mut log_q);
-                continue;
-            }
-            describe(
-                layer.family == Family::Bernoulli,
-                points,
-                &lambda[tiles.clone()],
-                &mean[tiles.clone()],
-                &self.mask[tiles.clone()],
-                &mut self.natural[tiles.clone()],
-                &mut self.up[tiles.clone()],
-                &mut self.down[tiles],
-                &mut log_q,
-            );
-        }
-        // Natural parameters of latents that have scales stay at zero here.
-        densities(points, &self.natural, z, draws, &mut log_q);
+        let log_q = self.log_densities(shape, [lambda, mean, z], counts, draws);
         for q in 0..draws {
             let joint = |i: usize| self.log_weights[i] + log_q[i][q];
             let most = (0..points).map(joint).fold(f32::NEG_INFINITY, f32::max);
@@ -121,11 +94,11 @@ impl Mixture {
                 normal::slopes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
                 continue;
             }
-            if shape.is_tight(l) {
+            if shape.is_conway_maxwell(l) {
                 let tiles = shape.tiles(l);
                 let known = [&lambda[tiles.clone()], &lambda[shape.scales(l)], &z[tiles.clone()]];
                 let mask = &self.mask[tiles.clone()];
-                conway::changes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
+                conway_maxwell::mixture::changes(points, known, mask, &self.responsibility, draws, &mut signal[tiles]);
                 continue;
             }
             differences(
@@ -142,8 +115,49 @@ impl Mixture {
         }
     }
 
-    /// Takes note of the values of the last draws.
-    pub(super) fn note(&mut self, value: &[f32; DRAWS], draws: usize) {
+    /// ln q(z | λ_i) of each point and draw, up to terms that all points share.
+    fn log_densities(
+        &mut self,
+        shape: &Shape,
+        [lambda, mean, z]: [&[Tile]; 3],
+        counts: Option<&Counts>,
+        draws: usize,
+    ) -> [[f32; DRAWS]; DRAWS] {
+        let points = self.points;
+        let mut log_q = [[0.0; DRAWS]; DRAWS];
+        for (l, layer) in shape.layers().iter().enumerate() {
+            let tiles = shape.tiles(l);
+            if layer.family.is_continuous() {
+                let (lambda, log_scale) = (&lambda[tiles.clone()], &lambda[shape.scales(l)]);
+                normal::densities(points, lambda, log_scale, &self.mask[tiles.clone()], &z[tiles], draws, &mut log_q);
+                continue;
+            }
+            if let Some(counts) = counts.filter(|_| shape.is_conway_maxwell(l)) {
+                let lambda = [&lambda[tiles.clone()], &lambda[shape.scales(l)]];
+                let mask = &self.mask[tiles.clone()];
+                let first = tiles.start;
+                conway_maxwell::mixture::densities(points, lambda, counts, first, mask, &z[tiles], draws, &mut log_q);
+                continue;
+            }
+            describe(
+                layer.family == Family::Bernoulli,
+                points,
+                &lambda[tiles.clone()],
+                &mean[tiles.clone()],
+                &self.mask[tiles.clone()],
+                &mut self.natural[tiles.clone()],
+                &mut self.up[tiles.clone()],
+                &mut self.down[tiles],
+                &mut log_q,
+            );
+        }
+        // The natural parameters of latents that have scales stay at zero here.
+        densities(points, &self.natural, z, draws, &mut log_q);
+        log_q
+    }
+
+    /// Records the values of the last draws.
+    pub(super) fn record(&mut self, value: &[f32; DRAWS], draws: usize) {
         let share = self.points as f32 / draws as f32;
         self.level = self.log_weights;
         for q in 0..draws {
@@ -151,7 +165,7 @@ impl Mixture {
         }
     }
 
-    /// What the bound of the last draws would have each ln w be, but for a constant.
+    /// The optimal ln w of each point, estimated from the last draws, up to a constant.
     pub(super) fn level(&self) -> &[f32] {
         &self.level[..self.points]
     }
@@ -160,7 +174,7 @@ impl Mixture {
         self.log_weights[point]
     }
 
-    /// The derivatives along each point's parameters over its weight, given those along λ.
+    /// The derivatives along each point's parameters divided by its weight, given those along λ.
     pub(super) fn pullback(&self, d_lambda: &[Tile], draws: usize, gradient: &mut [Lanes]) {
         let (n, share) = (d_lambda.len(), self.points as f32 / draws as f32);
         for q in 0..draws {
@@ -171,7 +185,7 @@ impl Mixture {
     }
 }
 
-/// Beyond this a logit is as good as infinite.
+/// Logits are clamped to this.
 const LOGIT_MAX: f32 = 40.0;
 
 #[inline(always)]
@@ -210,7 +224,8 @@ fn describe_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// The natural parameters of a discrete layer's factors, and what else is needed of them; subtracts their normalising constants.
+    /// Computes the natural parameters of a discrete layer's factors and their exponentials; subtracts the log normalising
+    /// constants.
     fn describe(
         is_binary: bool,
         points: usize,
@@ -248,7 +263,7 @@ fn densities_kernel<S: Simd>(
 }
 
 simd_fn!(
-    /// Adds ln q(z | λ_i) of each point and draw, but for what it has in common for all points.
+    /// Adds ln q(z | λ_i) of each point and draw, up to terms that all points share.
     fn densities(points: usize, natural: &[Tile], z: &[Tile], draws: usize, log_q: &mut [[f32; DRAWS]; DRAWS]) = densities_kernel
 );
 
@@ -276,7 +291,7 @@ fn differences_kernel<S: Simd>(
                     less = row(s, &down[j], i).mul_add(share, less);
                 }
             }
-            // What the mixture adds as the latent goes up.
+            // The change of the mixture's log density as the latent goes up.
             let mixed = if is_binary {
                 let is_on = row(s, &z[j], q).simd_gt(splat(s, 0.5));
                 is_on.select(-ln(s, less.max(tiny)), ln(s, more.max(tiny)))

@@ -1,4 +1,4 @@
-//! A collection in each of its formats, plain and compressed.
+//! A corpus in each format, plain and compressed.
 
 use super::{Corpus as Inputs, target, zipped};
 use hyperprior_def::Corpus;
@@ -31,14 +31,14 @@ const WORDS: [&str; 22] = [
     "\u{301}",
 ];
 
-/// Reads in every format, with the format left to the reader too.
+/// Reads in every format, and with the format recognised by the reader.
 fn read_all(bytes: &[u8]) {
     let text = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
     for format in FORMATS.map(Some).into_iter().chain([None]) {
         let settings = ReadSettings { format, text: text.clone(), ..ReadSettings::default() };
         match read_from("file", bytes, &settings) {
-            Ok((corpus, notes)) => {
-                // What a reader builds without asking, the constructor must accept as it is.
+            Ok((corpus, warnings)) => {
+                // The constructor must accept what a reader builds without checks.
                 let again = Corpus::new(
                     corpus.starts().to_vec(),
                     corpus.terms().to_vec(),
@@ -48,7 +48,7 @@ fn read_all(bytes: &[u8]) {
                 );
                 assert_eq!(again.unwrap(), corpus);
                 assert!((0..corpus.documents_len()).all(|d| !corpus.document(d).0.is_empty()));
-                notes.iter().for_each(|note| assert!(!note.to_string().is_empty()));
+                warnings.iter().for_each(|warning| assert!(!warning.to_string().is_empty()));
             }
             Err(error) => assert!(error.to_string().contains("file"), "{error}"),
         }
@@ -91,7 +91,7 @@ mod text {
     }
 }
 
-/// What is compressed, changed after it was.
+/// Compressed files, changed after compression.
 #[test]
 fn compressed() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/inputs");
@@ -100,7 +100,7 @@ fn compressed() {
     target("counts::compressed", inputs, "compressed", &[], 2000, &|input| read_all(input));
 }
 
-/// The file that names the terms, beside counts of some of them.
+/// The file that names the terms, together with counts of some of them.
 #[test]
 fn vocabulary() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzzed-vocabulary-{}", std::process::id()));

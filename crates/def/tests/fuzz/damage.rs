@@ -1,9 +1,9 @@
-//! A file that was saved and then cut off at any length, changed at any byte, or written by another version is refused, with the reason.
+//! A saved file that is cut off at any length, changed at any byte, or written by another version is refused, with the reason.
 
 use super::saved::{files, made};
 use hyperprior_def::{Corpus, Error, Trained, Training};
 
-/// Why a checkpoint is refused, or a model.
+/// Why a checkpoint or a model is refused.
 fn of_checkpoint(corpus: &Corpus, file: &[u8]) -> &'static str {
     match Training::load(corpus, file) {
         Err(Error::Checkpoint { reason }) => reason,
@@ -30,7 +30,7 @@ fn cut_off_at_every_length() {
     }
 }
 
-/// One bit of every byte, another of the eight each time.
+/// One bit of every byte, a different one of the eight each time.
 #[test]
 fn changed_at_every_byte() {
     let corpus = made();
@@ -43,7 +43,7 @@ fn changed_at_every_byte() {
     for (checkpoint, model) in checkpoints.iter().zip(&models) {
         (0..checkpoint.len()).for_each(|at| drop(of_checkpoint(&corpus, &changed(checkpoint, at)).to_owned()));
         (0..model.len()).for_each(|at| drop(of_model(&changed(model, at)).to_owned()));
-        // Among numbers nothing but the checksum can tell.
+        // In the numbers only the checksum can detect a change.
         let [among, model_among] = [checkpoint, model].map(|file| file.len() - 50);
         assert_eq!(of_checkpoint(&corpus, &changed(checkpoint, among)), "it is damaged: its checksum does not agree");
         assert_eq!(of_model(&changed(model, model_among)), "it is damaged: its checksum does not agree");

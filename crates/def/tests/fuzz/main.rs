@@ -1,5 +1,4 @@
-//! Whatever the bytes, there is a collection, a training or a model, or there is an error: never a panic, an abort, a hang or all
-//! memory.
+//! Any bytes give a corpus, a training or a model, or an error: never a panic, an abort, a hang or unbounded memory.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -18,7 +17,7 @@ use std::path::Path;
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
-/// A target of these tests. Its corpus: what it is handed, the inputs of a folder, and what was once found with it.
+/// A target of these tests. Its corpus: the inputs given, the inputs of a folder, and inputs that once failed.
 fn target(name: &str, made: Corpus, folder: &str, words: &[&str], cases: u64, run: &(dyn Fn(&[u8]) + Sync)) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let corpus = made.and(&here.join("tests/inputs").join(folder), "").and(&here.join("tests/found").join(folder), "");

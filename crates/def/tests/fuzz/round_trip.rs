@@ -26,7 +26,7 @@ prop_compose! {
     }
 }
 
-/// The vocabulary's file is written once for each size; tests run beside each other.
+/// The vocabulary's file is named by its size, because tests run concurrently.
 fn vocabulary_of(corpus: &Corpus) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-vocabulary-{}", corpus.terms_len()));
     let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! Trainings and models on disk: as they are, and with a checksum that agrees whatever was changed, so that what stands behind it is
+//! Checkpoints and models on disk: changed as they are, and changed with a valid checksum, so that the code behind the checksum is
 //! reached.
 
 use super::{Corpus as Inputs, target};
@@ -43,18 +43,18 @@ pub fn made() -> Corpus {
     Corpus::new(starts, terms, counts, list("a b c d"), list("ash elm fir oak yew")).unwrap()
 }
 
-/// A few trainings of every sort, each as a checkpoint and as a model.
+/// A few trainings of every kind, each as a checkpoint and as a model.
 pub fn files(corpus: &Corpus) -> [Vec<Vec<u8>>; 2] {
     let layer = |family, width| Layer { family, width };
-    let sorts = [
+    let kinds = [
         (vec![layer(Family::Poisson, 3)], Method::MeanField, None),
         (vec![layer(Family::Poisson, 3), layer(Family::Gamma, 2)], Method::LowRank(1), None),
         (vec![layer(Family::Bernoulli, 2), layer(Family::Gaussian, 2)], Method::Mixture(2), Some(3)),
-        (vec![layer(Family::Poisson, 2)], Method::Tight, None),
+        (vec![layer(Family::Poisson, 2)], Method::ConwayMaxwell, None),
         (vec![layer(Family::Gamma, 2)], Method::Flow(1, 1), None),
     ];
     let mut files = [Vec::new(), Vec::new()];
-    for (layers, method, amortize) in sorts {
+    for (layers, method, amortize) in kinds {
         let settings = Settings { layers, method, amortize, epochs: 2, batch: 3, ..Settings::default() };
         let mut training = Training::new(corpus, &settings).unwrap();
         training.run_epoch();
@@ -67,7 +67,7 @@ pub fn files(corpus: &Corpus) -> [Vec<Vec<u8>>; 2] {
     files
 }
 
-/// A file without what is calculated from the rest: its head, the end of a line, and its numbers.
+/// A file without its format line, length and checksum: its head, a newline, and its numbers.
 fn opened(file: &[u8]) -> Vec<u8> {
     let first = file.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let len = u64::from_le_bytes(file[first..first + 8].try_into().unwrap()) as usize;
@@ -75,8 +75,8 @@ fn opened(file: &[u8]) -> Vec<u8> {
     [head, b"\n", &file[first + 8 + len..file.len() - 4]].concat()
 }
 
-/// The file that says what an input says, checksum and all.
-fn sealed(format: &str, input: &[u8]) -> Vec<u8> {
+/// The file with this head and these numbers, and a valid checksum.
+fn with_checksum(format: &str, input: &[u8]) -> Vec<u8> {
     let end = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
     let numbers = input.get(end + 1..).unwrap_or_default();
     let mut file = [format.as_bytes(), &(end as u64).to_le_bytes(), &input[..end], numbers].concat();
@@ -88,7 +88,7 @@ fn sealed(format: &str, input: &[u8]) -> Vec<u8> {
 
 fn load_training(corpus: &Corpus, file: &[u8]) {
     match Training::load(corpus, file) {
-        // As many steps as are asked for are taken, and that may be for ever.
+        // Every step asked for is taken, which could take for ever.
         Ok(mut training) if training.settings().local_steps < 100 => {
             training.run_epoch();
         }
@@ -101,9 +101,9 @@ fn load_training(corpus: &Corpus, file: &[u8]) {
 fn load_model(corpus: &Corpus, file: &[u8]) {
     match Trained::load(file) {
         Ok(trained) => {
-            let known = trained.vocabulary().len() == corpus.terms_len();
+            let is_same_size = trained.vocabulary().len() == corpus.terms_len();
             let settings = FitSettings { steps: 2, ..FitSettings::default() };
-            if let Some(predictor) = Predictor::of_trained(&trained, settings, 1).ok().filter(|_| known) {
+            if let Some(predictor) = Predictor::of_trained(&trained, settings, 1).ok().filter(|_| is_same_size) {
                 predictor.infer(corpus, 0..1);
             }
         }
@@ -127,34 +127,34 @@ fn model() {
 }
 
 #[test]
-fn sealed_checkpoint() {
+fn checkpoint_with_checksum() {
     let corpus = made();
     let inputs = Inputs { inputs: files(&corpus)[0].iter().map(|file| opened(file)).collect() };
-    let run = |input: &[u8]| load_training(&corpus, &sealed("hyperprior topics 1\n", input));
-    target("saved::sealed_checkpoint", inputs, "sealed_checkpoint", &WORDS, 3000, &run);
+    let run = |input: &[u8]| load_training(&corpus, &with_checksum("hyperprior topics 1\n", input));
+    target("saved::checkpoint_with_checksum", inputs, "checkpoint_with_checksum", &WORDS, 3000, &run);
 }
 
 #[test]
-fn sealed_model() {
+fn model_with_checksum() {
     let corpus = made();
     let inputs = Inputs { inputs: files(&corpus)[1].iter().map(|file| opened(file)).collect() };
-    let run = |input: &[u8]| load_model(&corpus, &sealed("hyperprior topics model 1\n", input));
-    target("saved::sealed_model", inputs, "sealed_model", &WORDS, 3000, &run);
+    let run = |input: &[u8]| load_model(&corpus, &with_checksum("hyperprior topics model 1\n", input));
+    target("saved::model_with_checksum", inputs, "model_with_checksum", &WORDS, 3000, &run);
 }
 
-/// What is opened and sealed again is the file that it was: otherwise nothing behind the checksum is ever reached.
+/// Opening a file and adding the checksum again gives the same file: otherwise nothing behind the checksum is ever reached.
 #[test]
-fn a_file_is_sealed_as_it_was() {
+fn a_checksum_is_restored() {
     let [checkpoints, models] = files(&made());
     for (format, files) in [("hyperprior topics 1\n", checkpoints), ("hyperprior topics model 1\n", models)] {
-        files.iter().for_each(|file| assert!(sealed(format, &opened(file)) == *file));
+        files.iter().for_each(|file| assert!(with_checksum(format, &opened(file)) == *file));
     }
 }
 
-/// Found by fuzzing: a head whose settings no training can have was told of as a mistake of whoever runs the program, and one of very
-/// many layers took all memory. Both kinds of file say that they are damaged.
+/// Found by fuzzing: a head with impossible settings was reported as a user's mistake, and one with very many layers exhausted the
+/// memory. Both are now reported as damaged files.
 #[test]
-fn settings_that_cannot_be_are_damage() {
+fn impossible_settings_are_damage() {
     let corpus = made();
     let [checkpoints, models] = files(&corpus);
     let wide = "{\"family\":\"poisson\",\"width\":4096},".repeat(2000);
@@ -166,10 +166,10 @@ fn settings_that_cannot_be_are_damage() {
             assert!(head.contains(change.0), "{head}");
             [head.replacen(change.0, change.1, 1).as_bytes(), &opened[end..]].concat()
         };
-        let checkpoint = sealed("hyperprior topics 1\n", &changed(&checkpoints[0]));
+        let checkpoint = with_checksum("hyperprior topics 1\n", &changed(&checkpoints[0]));
         let refused = Training::load(&corpus, checkpoint.as_slice()).map(|_| ()).unwrap_err();
         assert!(matches!(refused, Error::Checkpoint { reason: "its settings are damaged" }), "{refused}");
-        let model = sealed("hyperprior topics model 1\n", &changed(&models[0]));
+        let model = with_checksum("hyperprior topics model 1\n", &changed(&models[0]));
         let refused = Trained::load(model.as_slice()).map(|_| ()).unwrap_err();
         assert!(matches!(refused, Error::Model { reason: "its settings are damaged" }), "{refused}");
     }

@@ -6,7 +6,7 @@ use crate::special::{beta_pathwise, beta_scores, ln_beta_kernel, sigmoid, trigam
 
 /// The beta: λ = (log a, log b), q(z | λ) = zᵃ⁻¹ (1 − z)ᵇ⁻¹ / B(a, b).
 ///
-/// Both parameters are held within ±300, and draws strictly between zero and one: what lies within 1e-16 of one is
+/// Both parameters are clamped to ±300, and draws lie strictly between zero and one: anything within 1e-16 of one is
 /// drawn as the largest number below one, which for b < 1/2 is more than 1e-8 of the mass. The pathwise derivatives
 /// are implicit: −(∂F/∂λ) / q.
 ///
@@ -67,7 +67,7 @@ impl Family for Beta {
         });
     }
 
-    /// The mean is held within 0.01 and 0.99, past which the member would be sharp.
+    /// The mean is kept between 0.01 and 0.99; beyond that the distribution would be too concentrated.
     fn start_at(&self, z: f64, out: &mut [f64]) {
         let mean = self.support().nearest(z).clamp(0.01, 0.99);
         out[0] = (8.0 * mean).ln();

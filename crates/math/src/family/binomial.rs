@@ -15,7 +15,7 @@ pub enum BinomialError {
     /// Counts beyond 2⁵³ are not whole numbers in an f64.
     #[error("a binomial with {trials} trials does not fit an f64; use at most 2^53 trials")]
     TooManyTrials {
-        /// The number asked for.
+        /// The requested number.
         trials: u64,
     },
 }
@@ -96,7 +96,7 @@ impl Family for Binomial {
         out[0] = (z + 0.5).ln() - (self.trials as f64 - z + 0.5).ln();
     }
 
-    /// Bernstein's bound, cut to 0..=n.
+    /// Bernstein's bound, truncated to 0..=n.
     fn window(&self, lambda: &[f64]) -> Option<(f64, f64)> {
         let trials = self.trials as f64;
         Some(cover_windows(lambda, |[logit]| {

@@ -8,15 +8,15 @@ use rand::RngExt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CategoricalError {
-    /// One value is a constant, none is nothing.
+    /// One value would be a constant, and none no distribution.
     #[error("a categorical needs at least two values, not {len}")]
     TooFewValues {
-        /// The number asked for.
+        /// The requested number.
         len: usize,
     },
 }
 
-/// One of the values 0, …, K−1: q(z | λ) = e^{λ_z} / Σₖ e^{λₖ} with λ₀ = 0, so that λ holds K−1 logits against zero.
+/// One of the values 0, …, K−1: q(z | λ) = e^{λ_z} / Σₖ e^{λₖ} with λ₀ = 0, so that λ holds K−1 logits relative to value 0.
 ///
 /// ```
 /// use hyperprior_math::family::{Categorical, Family};
@@ -156,7 +156,7 @@ impl Family for Categorical {
                 continue;
             }
             let mut left = rng.random::<f64>();
-            // Rounding may leave a little after the last value; the last value takes it.
+            // Rounding may leave some probability after the last value; the last value takes it.
             let below = (0..self.len - 1).find(|&k| {
                 left -= logits.probability(k);
                 left < 0.0

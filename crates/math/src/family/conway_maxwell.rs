@@ -9,7 +9,7 @@ use crate::special::ln_factorial;
 use rand::RngExt;
 use std::cell::Cell;
 
-/// The largest upper end: a draw looks at up to this many counts.
+/// The largest upper end: a draw may sum over this many counts.
 const LARGEST_UPPER: u64 = 1_000_000;
 
 /// Terms that together are below this share of the largest are left out of every sum.
@@ -19,25 +19,25 @@ const LEFT_OUT: f64 = 1e-16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConwayMaxwellError {
-    /// Zero alone is a constant.
+    /// Zero alone would be a constant.
     #[error("counts from 0 to 0 are a constant; use an upper end of at least 1")]
     NoRange,
-    /// Every draw sums over the range.
+    /// Every draw sums over the range, so it must be short.
     #[error("counts up to {upper} are too many to sum over at every draw; use an upper end of at most 1000000")]
     TooLarge {
-        /// The upper end asked for.
+        /// The requested upper end.
         upper: u64,
     },
 }
 
-/// Counts from 0 to `upper`, less or more spread than the Poisson: λ = (a, b) with
+/// Counts from 0 to `upper`, under- or over-dispersed relative to the Poisson: λ = (a, b) with
 /// log q(z | λ) = a z − eᵇ ln z! − ln Z(a, b).
 ///
-/// With b = 0 it is the Poisson with log rate a, cut at `upper`; above zero it is less spread than that, below zero more,
-/// up to the geometric (and, on this finite range, any a keeps it a distribution). The mode is near exp(a e⁻ᵇ).
+/// With b = 0 it is the Poisson with log rate a, truncated at `upper`; with b above zero it is less dispersed, with b below
+/// zero more, up to the geometric (on this finite range every a gives a distribution). The mode is near exp(a e⁻ᵇ).
 ///
-/// a is held within ±700 and b within ±300. A density, a score and a draw each cost a sum over the counts that have a
-/// share of at least 1e-16: O(`upper`) at most, a few standard deviations as a rule.
+/// a is clamped to ±700 and b to ±300. A density, a score and a draw each cost a sum over the counts that have a
+/// share of at least 1e-16: O(`upper`) at most, usually a few standard deviations.
 ///
 /// ```
 /// use hyperprior_math::family::{ConwayMaxwell, Family};
@@ -80,18 +80,18 @@ pub(super) fn checked_upper(upper: u64) -> Result<u64, ConwayMaxwellError> {
     }
 }
 
-/// One distribution, as the formulas want it.
+/// One distribution, in the form that the formulas use.
 #[derive(Clone, Copy)]
 pub(super) struct Member {
     a: f64,
-    /// eᵇ: what every ln z! is multiplied by.
+    /// eᵇ, the factor of every ln z!.
     nu: f64,
     upper: f64,
     /// The most likely count m. Everything is measured from it, so that nothing overflows.
     mode: f64,
 }
 
-/// One count k, with its probability over the mode's and ln k! − ln m!.
+/// One count k, with its probability relative to the mode's and ln k! − ln m!.
 #[derive(Clone, Copy)]
 struct Term {
     count: f64,
@@ -108,7 +108,7 @@ pub(super) struct Summed {
     ln_factorials: f64,
 }
 
-/// The last distribution that was summed: neighbouring draws often share their parameters.
+/// The last distribution summed: neighbouring draws often share their parameters.
 #[derive(Default)]
 pub(super) struct Last<const P: usize>(Cell<Option<([f64; P], Summed)>>);
 
@@ -140,7 +140,7 @@ impl Summed {
         a * (z - mode) - nu * self.ln_factorials_at(z) - self.total.ln()
     }
 
-    /// Along a and along b.
+    /// Along a and b.
     pub(super) fn score(&self, z: f64) -> [f64; 2] {
         let along_b = -self.member.nu * (self.ln_factorials_at(z) - self.ln_factorials);
         [z - self.member.mode - self.distance, along_b]
@@ -157,8 +157,8 @@ impl Member {
 
     /// The counts that matter, from the mode up and then from the mode down.
     ///
-    /// The weights are log-concave: past a count with weight w, whose neighbour has weight w ρ, lies less than
-    /// w ρ / (1 − ρ). Where that is too little to see, a side ends.
+    /// The weights are log-concave: beyond a count with weight w, whose neighbour has weight w ρ, lies less than
+    /// w ρ / (1 − ρ). A side ends where that is negligible.
     fn terms(&self) -> impl Iterator<Item = Term> {
         let walk = |above: bool| {
             let first = Term { count: self.mode, weight: 1.0, ln_factorials: 0.0 };
@@ -187,7 +187,7 @@ impl Member {
         summed
     }
 
-    /// The covariance of the score, by the sum.
+    /// The covariance of the score, as a sum.
     pub(super) fn information(&self) -> [[f64; 2]; 2] {
         let summed = self.summed();
         let mut sums = [0.0; 3];
@@ -202,11 +202,11 @@ impl Member {
         [[first, cross], [cross, second]]
     }
 
-    /// By inversion of the table, which is listed from the mode outwards so that most draws end early.
+    /// By inversion of the table, ordered from the mode outwards so that most draws end early.
     pub(super) fn sample(&self, rng: &mut Stream) -> f64 {
         let total: f64 = self.terms().map(|term| term.weight).sum();
         let mut left = total * rng.random::<f64>();
-        // Rounding may leave a little after the last term; the mode takes it.
+        // Rounding may leave some probability after the last term; the mode takes it.
         let drawn = self.terms().find(|term| {
             left -= term.weight;
             left < 0.0
@@ -220,8 +220,8 @@ impl Member {
     }
 }
 
-/// The a with which the cut Poisson has its mean at `z`, half a count inside the ends: by bisection, since the mean grows
-/// with a.
+/// The a at which the truncated Poisson has its mean at `z`, kept half a count inside the ends: by bisection, since the
+/// mean grows with a.
 pub(super) fn poisson_start(z: f64, upper: f64) -> f64 {
     let mean = upper * (z + 0.5) / (upper + 1.0);
     let (mut low, mut high) = (-5.0, upper.ln() + 5.0);
@@ -290,7 +290,7 @@ impl Family for ConwayMaxwell {
         map_information(lambda, out, |lambda| self.member(lambda).information());
     }
 
-    /// The cut Poisson with its mean at z, half a count inside the ends.
+    /// The truncated Poisson with its mean at z, kept half a count inside the ends.
     fn start_at(&self, z: f64, out: &mut [f64]) {
         out[0] = poisson_start(self.support().nearest(z), self.upper as f64);
         out[1] = 0.0;

@@ -7,7 +7,7 @@ use rand_distr::{Distribution, Open01};
 
 /// The gamma: λ = (log shape, log rate) with shape a = e^λ₀ and rate b = e^λ₁, q(z | λ) = bᵃ zᵃ⁻¹ e^{−bz} / Γ(a).
 ///
-/// The log shape is held within ±300, the log rate within ±700, and draws within the finite positive numbers. The
+/// The log shape is clamped to ±300, the log rate to ±700, and draws to the finite positive numbers. The
 /// pathwise derivative in the shape is implicit: −(∂F/∂a) / q.
 ///
 /// ```
@@ -31,7 +31,7 @@ pub(super) fn draw_log(shape: f64, rng: &mut Stream) -> f64 {
     rand_distr::Gamma::new(boosted, 1.0).map_or(f64::NAN, |gamma| gamma.sample(rng).ln() + log_factor)
 }
 
-/// a² ψ′(a), which tends to one as a → 0 though ψ′ does not stay finite.
+/// a² ψ′(a), which tends to one as a → 0 although ψ′ diverges.
 pub(super) fn scaled_trigamma(a: f64) -> f64 {
     if a < 1e-8 { 1.0 + a * (a * trigamma(1.0)) } else { a * (a * trigamma(a)) }
 }

@@ -9,7 +9,7 @@ use rand_distr::{Distribution, Exp1};
 
 /// Failures before the first success: q(z | λ) = σ(λ) σ(−λ)ᶻ, where λ is the logit of the probability of success.
 ///
-/// Logits are held within ±700.
+/// Logits are clamped to ±700.
 ///
 /// ```
 /// use hyperprior_math::family::{Family, Geometric};
@@ -20,7 +20,7 @@ use rand_distr::{Distribution, Exp1};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Geometric;
 
-/// −ln(1 − p): what each failure costs.
+/// −ln(1 − p), the cost of each failure.
 fn cost_of_failure(logit: f64) -> f64 {
     softplus(logit.max(-LOG_LIMIT))
 }

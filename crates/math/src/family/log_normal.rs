@@ -6,7 +6,7 @@ use crate::random::Stream;
 /// A positive variable whose log is normal: λ = (mean μ, log standard deviation ρ) of ln z,
 /// q(z | λ) = N(ln z | μ, e^ρ) / z.
 ///
-/// ρ is held within ±700, and draws within the finite positive numbers.
+/// ρ is clamped to ±700, and draws to the finite positive numbers.
 ///
 /// ```
 /// use hyperprior_math::family::{Family, LogNormal};

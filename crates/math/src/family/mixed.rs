@@ -1,34 +1,33 @@
-//! A family of one parameter with a Gaussian prior on that parameter, summed out.
+//! A family of one parameter with a Gaussian prior on that parameter, marginalised.
 
 use super::{Family, Support, WINDOW_LIMIT, cover_windows, map_information, parameters, sample_draws};
 use crate::quadrature::gauss_hermite;
 use crate::random::Stream;
 use rand::RngExt;
 
-/// The log of σ is held within these: below, the prior is a point; above, only the middle node is within the ±700 that
-/// the families allow.
+/// Limits of ln σ: below, the prior is a point; above, only the middle node is within the ±700 that the families allow.
 const LOG_SIGMA_LIMITS: (f64, f64) = (-20.0, 6.5);
 
-/// Nodes that weigh less are dropped: they would widen every window and move no number.
+/// Nodes with a smaller weight are left out: they would widen every window and change no result.
 const SMALLEST_WEIGHT: f64 = 1e-16;
 
-/// The most nodes asked for.
+/// The largest number of nodes.
 const LARGEST_NODES_LEN: usize = 128;
 
-/// Up to so many values the information is summed.
+/// The information is summed over up to this many values.
 const SUMMED_VALUES_LEN: f64 = 16_384.0;
 
 /// No node's information counts as more than this, so that squares of slopes times it are finite.
 const LARGEST_INFORMATION: f64 = 1e150;
 
-/// How many draws are worked on side by side, in buffers on the stack.
+/// How many draws are processed together, in buffers on the stack.
 const BLOCK_LEN: usize = 64;
 
 /// Why a [`Mixed`] could not be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MixedError {
-    /// The prior is on one number.
+    /// The prior is on a single parameter.
     #[error("{family} has {len} parameters; only a family with one can be mixed over it")]
     NotOneParameter {
         /// The family's name.
@@ -36,29 +35,28 @@ pub enum MixedError {
         /// How many parameters it has.
         len: usize,
     },
-    /// A mixture of densities is fine, but nothing here draws or windows it.
+    /// A mixture of densities would be fine, but sampling and windows are not implemented for it.
     #[error("{family} is continuous; only families of whole numbers can be mixed")]
     Continuous {
         /// The family's name.
         family: &'static str,
     },
-    /// A rule needs a place, and is no better with hundreds.
+    /// A rule needs at least one node, and hundreds do not improve it.
     #[error("a mixture needs between 1 and {LARGEST_NODES_LEN} nodes, not {len}; about 15 is usual")]
     NodesLen {
-        /// The number asked for.
+        /// The requested number.
         len: usize,
     },
 }
 
-/// A family F of one parameter η ~ N(μ, σ²), with η summed out by a Gauss–Hermite rule: λ = (μ, ln σ) and
+/// A family F of one parameter η ~ N(μ, σ²), with η marginalised by a Gauss–Hermite rule: λ = (μ, ln σ) and
 /// q(z | λ) = Σₙ wₙ F(z; μ + σ xₙ).
 ///
-/// It is the finite mixture exactly: density, score, sampler and window are all of that mixture and not of the integral
-/// that it stands near. Over the Poisson it is a Poisson with log-normal rates, over the Bernoulli the
-/// logistic-normal. A diagonal Gaussian variational prior over such factors is thereby integrated out, and needs no r.
+/// Density, score, sampler and window are exactly those of this finite mixture, not of the integral that it approximates.
+/// Over the Poisson it is a Poisson with log-normal rates, over the Bernoulli the logistic-normal. It marginalises a
+/// diagonal Gaussian variational prior over such factors, so that no r is needed.
 ///
-/// ln σ is held between −20 and 6.5, and nodes that weigh less than 1e-16 are left out. A density costs a density of F
-/// per node.
+/// ln σ is clamped to −20 … 6.5, and nodes with weight below 1e-16 are left out. A density costs a density of F per node.
 ///
 /// ```
 /// use hyperprior_math::family::{Family, Mixed, Poisson};
@@ -99,7 +97,7 @@ impl<F: Family> Mixed<F> {
         Ok(Self { family, nodes, weights })
     }
 
-    /// The family that is mixed.
+    /// The mixed family.
     pub fn family(&self) -> &F {
         &self.family
     }
@@ -109,7 +107,7 @@ impl<F: Family> Mixed<F> {
         self.nodes.len()
     }
 
-    /// What each node weighs, its distance σ xₙ from μ, and its parameter.
+    /// Each node's weight, its distance σ xₙ from μ, and its parameter.
     fn mixands(&self, [mu, log_sigma]: [f64; 2]) -> impl Iterator<Item = (f64, f64, f64)> {
         let sigma = sigma(log_sigma);
         self.nodes.iter().zip(&self.weights).map(move |(x, weight)| (*weight, sigma * x, mu + sigma * x))
@@ -171,7 +169,7 @@ fn sigma(log_sigma: f64) -> f64 {
     log_sigma.clamp(LOG_SIGMA_LIMITS.0, LOG_SIGMA_LIMITS.1).exp()
 }
 
-/// Up to [`BLOCK_LEN`] draws with what is calculated for them.
+/// Up to [`BLOCK_LEN`] draws with the values computed for them.
 struct Block {
     len: usize,
     mu: [f64; BLOCK_LEN],
@@ -181,7 +179,7 @@ struct Block {
     log_density: [f64; BLOCK_LEN],
     /// ∂ log q / ∂(μ, ln σ).
     score: [[f64; 2]; BLOCK_LEN],
-    /// The parameter of the node that is looked at, and F's log density there.
+    /// The parameter of the current node, and F's log density there.
     eta: [f64; BLOCK_LEN],
     log_mixand: [f64; BLOCK_LEN],
 }
@@ -303,7 +301,7 @@ impl<F: Family> Family for Mixed<F> {
     fn sample(&self, lambda: &[f64], streams: &mut [Stream], z: &mut [f64]) {
         sample_draws(lambda, streams, z, |lambda, rng| {
             let mut left = rng.random::<f64>();
-            // Rounding may leave a little after the last node; the last node takes it.
+            // Rounding may leave some weight after the last node; the last node takes it.
             let last = self.mixands(lambda).last();
             let drawn = self.mixands(lambda).find(|(weight, ..)| {
                 left -= weight;
@@ -317,13 +315,13 @@ impl<F: Family> Family for Mixed<F> {
         });
     }
 
-    /// The sum over the nodes' windows where those have at most 16,384 values. Where they have more, the information of z
-    /// and the node together, an upper bound that is met where the windows do not overlap.
+    /// The sum over the nodes' windows if those have at most 16,384 values. If they have more, the information of z and the
+    /// node together, an upper bound that is attained where the windows do not overlap.
     fn information(&self, lambda: &[f64], out: &mut [f64]) {
         map_information(lambda, out, |lambda| {
             let (windows, len) = self.windows(lambda);
             let values_len: f64 = windows[..len].iter().map(|(lower, upper)| upper - lower + 1.0).sum();
-            // A window that ends at the limit does not hold what it should.
+            // A window that ends at the limit is incomplete.
             let whole = windows[..len].iter().all(|(_, upper)| *upper < WINDOW_LIMIT);
             if whole && values_len <= SUMMED_VALUES_LEN {
                 self.summed_information(lambda, &windows[..len])

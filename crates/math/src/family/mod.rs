@@ -1,7 +1,7 @@
 //! Families q(z | λ) of one variable in unconstrained parameters λ, evaluated over a column of draws.
 //!
 //! Every family takes its parameters as neighbouring columns (`lambda[p * draws_len + s]` is parameter p of draw s), so
-//! that a slice of a [`Batch`](crate::batch::Batch) can be handed over as it is.
+//! that a slice of a [`Batch`](crate::batch::Batch) can be passed unchanged.
 
 mod bernoulli;
 mod beta;
@@ -86,7 +86,7 @@ impl Support {
         }
     }
 
-    /// The value nearest to `z`; where `z` is not a number, a value in the middle.
+    /// The value nearest to `z`; if `z` is not a number, a value in the middle.
     fn nearest(&self, z: f64) -> f64 {
         match *self {
             Self::Real if z.is_nan() => 0.0,
@@ -122,8 +122,8 @@ pub trait Family: std::fmt::Debug + Send + Sync {
     /// d_lambda\[p, s\] += signal\[s\] · ∂ log q(z_s | λ_s) / ∂λ_p: the score, weighted by a learning signal.
     fn score(&self, lambda: &[f64], z: &[f64], signal: &[f64], d_lambda: &mut [f64]);
 
-    /// out\[v, s\] = log q(values\[v\] | λ_s): a table over values, for families whose normaliser is dear. `z` is room for a
-    /// column.
+    /// out\[v, s\] = log q(values\[v\] | λ_s): a table over values, for families whose normaliser is expensive. `z` is scratch
+    /// space for a column.
     fn log_densities(&self, lambda: &[f64], values: &[f64], z: &mut [f64], out: &mut [f64]) {
         for (value, out) in values.iter().zip(out.chunks_exact_mut(z.len())) {
             z.fill(*value);
@@ -131,7 +131,7 @@ pub trait Family: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// d_lambda\[p, s\] += Σ_v signal\[v, s\] · ∂ log q(values\[v\] | λ_s) / ∂λ_p, likewise.
+    /// d_lambda\[p, s\] += Σ_v signal\[v, s\] · ∂ log q(values\[v\] | λ_s) / ∂λ_p, with the same scratch space.
     fn scores(&self, lambda: &[f64], values: &[f64], z: &mut [f64], signal: &[f64], d_lambda: &mut [f64]) {
         for (value, signal) in values.iter().zip(signal.chunks_exact(z.len())) {
             z.fill(*value);
@@ -145,7 +145,7 @@ pub trait Family: std::fmt::Debug + Send + Sync {
     /// out\[p · P + q, s\] = the Fisher information E\[∂_p log q · ∂_q log q\] at λ_s, P = `parameters_len`.
     fn information(&self, lambda: &[f64], out: &mut [f64]);
 
-    /// The parameters of a member centred at `z`, neither sharp nor flat: where a fit may start.
+    /// The parameters of a member centred at `z`, neither sharp nor flat: a place for a fit to start.
     fn start_at(&self, z: f64, out: &mut [f64]);
 
     /// For discrete families: the smallest and largest value that any of the draws needs so that less than 1e-14 of its
@@ -155,7 +155,7 @@ pub trait Family: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Where ∂E\[f(z)\]/∂λ = rate · E\[f(z + 1) − f(z)\] with a number of z's own, writes that rate and says so.
+    /// If ∂E\[f(z)\]/∂λ = rate · E\[f(z + 1) − f(z)\] for this family, writes the rate and returns true.
     fn difference_rate(&self, lambda: &[f64], out: &mut [f64]) -> bool {
         let _ = (lambda, out);
         false
@@ -187,24 +187,24 @@ pub trait Family: std::fmt::Debug + Send + Sync {
     }
 }
 
-/// Log rates, log scales and logits are taken to lie within ±700, where e^λ and e^(−λ) are both finite.
+/// Log rates, log scales and logits are clamped to ±700, where e^λ and e^(−λ) are both finite.
 const LOG_LIMIT: f64 = 700.0;
 
-/// Log shapes of the gamma and the beta are taken to lie within ±300, where the square of a shape is finite too.
+/// Log shapes of the gamma and the beta are clamped to ±300, where the square of a shape is finite too.
 const LOG_SHAPE_LIMIT: f64 = 300.0;
 
-/// No window ends above this, so that a sum over it stays finite; beyond it a window leaves more out than it says.
+/// No window ends above this, so that a sum over it stays finite; a window cut here leaves out more than promised.
 const WINDOW_LIMIT: f64 = 1e7;
 
 /// −ln 5e-15: with each tail of a window below e^−this, less than 1e-14 is left out in all.
 const WINDOW_DEPTH: f64 = 32.93;
 
-/// e^λ, with λ kept within [`LOG_LIMIT`].
+/// e^λ, with λ clamped to ±[`LOG_LIMIT`].
 fn exp_bounded(lambda: f64) -> f64 {
     lambda.clamp(-LOG_LIMIT, LOG_LIMIT).exp()
 }
 
-/// e^λ for a log shape, kept within [`LOG_SHAPE_LIMIT`].
+/// e^λ for a log shape, clamped to ±[`LOG_SHAPE_LIMIT`].
 fn shape(lambda: f64) -> f64 {
     lambda.clamp(-LOG_SHAPE_LIMIT, LOG_SHAPE_LIMIT).exp()
 }
@@ -271,8 +271,8 @@ fn map_information<const P: usize>(lambda: &[f64], out: &mut [f64], f: impl Fn([
     }
 }
 
-/// The smallest window that covers every draw's own, held below [`WINDOW_LIMIT`]. A draw whose parameters are not
-/// numbers asks for nothing.
+/// The smallest window that covers every draw's own, kept below [`WINDOW_LIMIT`]. A draw whose parameters are NaN needs no
+/// window.
 fn cover_windows<const P: usize>(lambda: &[f64], f: impl Fn([f64; P]) -> (f64, f64)) -> (f64, f64) {
     let windows = (0..lambda.len() / P)
         .map(|s| parameters(lambda, s))

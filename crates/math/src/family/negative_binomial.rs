@@ -7,10 +7,10 @@ use super::{
 use crate::random::Stream;
 use crate::special::{digamma_difference, ln_beta, sigmoid, softplus, tail_integrals};
 
-/// Counts more spread than the Poisson: λ = (log mean, log shape) with mean m and shape a, so that the variance is
+/// Counts over-dispersed relative to the Poisson: λ = (log mean, log shape) with mean m and shape a, so that the variance is
 /// m + m²/a; q(z | λ) = Γ(z + a) / (Γ(a) z!) · (a / (a + m))ᵃ (m / (a + m))ᶻ.
 ///
-/// Both parameters are held within ±700; the Poisson rate behind a draw is held below 1e19.
+/// Both parameters are clamped to ±700; the Poisson rate behind a draw is kept below 1e19.
 ///
 /// ```
 /// use hyperprior_math::family::{Family, NegativeBinomial};
@@ -22,7 +22,7 @@ use crate::special::{digamma_difference, ln_beta, sigmoid, softplus, tail_integr
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NegativeBinomial;
 
-/// The parameters as the formulas want them.
+/// The parameters in the form that the formulas use.
 struct Member {
     mean: f64,
     shape: f64,
@@ -56,8 +56,8 @@ impl Member {
 
     /// Fisher's series a² Σ_{k≥2} qᵏ B(k, a) / k with q = m / (a + m), whose terms are all positive.
     ///
-    /// Where 200 terms do not end it (mean far above the shape) the rest is the integral of the terms plus Euler and
-    /// Maclaurin's first two corrections; what they leave out is below 1e-9 of the answer.
+    /// If 200 terms are not enough (mean far above the shape), the rest is the integral of the terms plus the first two
+    /// Euler–Maclaurin corrections; the error is below 1e-9 of the answer.
     fn shape_information(&self) -> f64 {
         const TERMS_LEN: usize = 200;
         let q = sigmoid(self.log_odds);
@@ -79,7 +79,7 @@ impl Member {
             let k = first * u.exp();
             (ln_beta(k, self.shape) - ln_first - (k - first) * log_cost, [1.0])
         };
-        // Past e⁶⁰⁰ the terms are a pure power of k, and integrate to 1/a.
+        // Beyond e⁶⁰⁰ the terms are a pure power of k, and integrate to 1/a.
         let end = 600.0;
         let ([mut integral], g_end) = tail_integrals(end, curve);
         if g_end > -40.0 {

@@ -7,7 +7,7 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// The normal: λ = (mean μ, log standard deviation ρ), q(z | λ) = exp(−½ ((z − μ) / e^ρ)²) / (e^ρ √(2π)).
 ///
-/// ρ is held within ±700.
+/// ρ is clamped to ±700.
 ///
 /// ```
 /// use hyperprior_math::family::{Family, Normal};

@@ -11,7 +11,7 @@ use rand_distr::Distribution;
 /// e^[`LOG_LIMIT`].
 const LARGEST_EXP: f64 = 1.014_232_054_735_004_5e304;
 
-/// The largest rate that is drawn from; a larger one is drawn as this one.
+/// The largest rate to sample from; larger ones are sampled as this one.
 const LARGEST_RATE: f64 = 1e19;
 
 /// Counts: q(z | λ) = e^{zλ − e^λ} / z!, where λ is the log of the rate.
@@ -27,7 +27,7 @@ const LARGEST_RATE: f64 = 1e19;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Poisson;
 
-/// A Poisson draw with the given rate; zero has its own law, all mass at zero.
+/// A Poisson draw with the given rate; at rate zero all mass is at zero.
 pub(super) fn draw(rate: f64, rng: &mut Stream) -> f64 {
     rand_distr::Poisson::new(rate.min(LARGEST_RATE)).map_or(0.0, |poisson| poisson.sample(rng))
 }

@@ -1,4 +1,4 @@
-//! The Poisson family cut at an upper end.
+//! The Poisson family truncated at an upper end.
 
 use super::conway_maxwell::{Last, Member, checked_upper, poisson_start};
 use super::{
@@ -6,10 +6,10 @@ use super::{
 };
 use crate::random::Stream;
 
-/// Counts from 0 to `upper`: q(z | λ) = e^{zλ} / z! / Σₖ e^{kλ} / k!, where λ is the log of the rate before the cut; the
+/// Counts from 0 to `upper`: q(z | λ) = e^{zλ} / z! / Σₖ e^{kλ} / k!, where λ is the log rate before truncation; the
 /// [`ConwayMaxwell`](super::ConwayMaxwell) with b = 0.
 ///
-/// λ is held within ±700. A density, a score and a draw each cost a sum over the counts that have a share of at least
+/// λ is clamped to ±700. A density, a score and a draw each cost a sum over the counts that have a share of at least
 /// 1e-16, O(`upper`) at most.
 ///
 /// ```
@@ -78,7 +78,7 @@ impl Family for TruncatedPoisson {
         map_information(lambda, out, |lambda| [[self.member(lambda).information()[0][0]]]);
     }
 
-    /// The mean is at z, half a count inside the ends.
+    /// The mean is at z, kept half a count inside the ends.
     fn start_at(&self, z: f64, out: &mut [f64]) {
         out[0] = poisson_start(self.support().nearest(z), self.upper as f64);
     }

@@ -10,7 +10,7 @@ use crate::batch::Batch;
 use crate::random::Stream;
 use crate::scratch::Scratch;
 
-/// An invertible map of several numbers, with parameters that are handed to it.
+/// An invertible map of several numbers; the caller passes its parameters.
 pub trait Flow: std::fmt::Debug + Send + Sync {
     /// A short name with its sizes, such as `planar flow of 2`.
     fn name(&self) -> String;
@@ -27,9 +27,8 @@ pub trait Flow: std::fmt::Debug + Send + Sync {
     /// x ← the map applied to x; log_det\[s\] += log|det| of its Jacobian there.
     fn forward(&self, parameters: &[f64], x: &mut Batch, log_det: &mut [f64], scratch: &mut Scratch);
 
-    /// Goes back from the cotangents of the output and of the log-determinant: `d_x` holds the one of the output and becomes
-    /// the one of the input, and `d_parameters` is added to. `x` holds the input; it is worked on, and holds it again
-    /// afterwards.
+    /// Pulls back the cotangents of the output and of the log-determinant: `d_x` holds that of the output and becomes that of
+    /// the input; adds to `d_parameters`. `x` holds the input; it is overwritten during the call and restored afterwards.
     fn pullback(
         &self,
         parameters: &[f64],
@@ -40,11 +39,11 @@ pub trait Flow: std::fmt::Debug + Send + Sync {
         scratch: &mut Scratch,
     );
 
-    /// Undoes the map: `x` holds the output and becomes the input; log_det\[s\] += log|det| of the map there.
+    /// Inverts the map: `x` holds the output and becomes the input; log_det\[s\] += log|det| of the map there.
     fn invert(&self, parameters: &[f64], x: &mut Batch, log_det: &mut [f64], scratch: &mut Scratch);
 }
 
-/// The map without what it can keep for its pullback, which runs it again.
+/// Keeps no activations: the pullback runs the map again.
 impl Flow for Planar {
     fn name(&self) -> String {
         format!("planar flow of {}", self.layers_len)

@@ -1,8 +1,8 @@
-//! Single precision, for many small posteriors that have parameters of their own.
+//! Single precision, for many small posteriors, each with its own parameters.
 //!
-//! A fit of thousands of documents keeps a prior and a recursive approximation for each of them, and the time goes into moving
-//! those parameters through memory: half the bytes is half the time. With few draws and parameters that no other posterior
-//! shares, it is the latents that lie in lanes, sixteen at a time, and most sums run over draws.
+//! A fit of thousands of documents has a prior and a recursive approximation for each of them, and spends its time moving
+//! those parameters through memory: half the bytes take half the time. With few draws and no shared parameters, the latents
+//! go into lanes, sixteen at a time, and most sums run over draws.
 
 pub mod planar;
 pub mod simd;
@@ -10,10 +10,10 @@ pub mod simd;
 /// How many numbers a vector holds.
 pub const LANES: usize = 16;
 
-/// How many draws are worked on together.
+/// How many draws are processed together.
 pub const DRAWS: usize = 8;
 
-/// Sixteen neighbouring latents, where a cache line starts.
+/// Sixteen neighbouring latents, aligned to a cache line.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[repr(C, align(64))]
 pub struct Lanes(pub [f32; LANES]);
@@ -28,7 +28,7 @@ pub const fn lanes_len(len: usize) -> usize {
     len.div_ceil(LANES)
 }
 
-/// Writes numbers into lanes; those beyond the last number become zero.
+/// Writes numbers into lanes; lanes beyond the last number become zero.
 pub fn read_row(numbers: &[f64], row: &mut [Lanes]) {
     let mut numbers = numbers.iter();
     for x in row.iter_mut().flat_map(|lanes| &mut lanes.0) {
@@ -36,7 +36,7 @@ pub fn read_row(numbers: &[f64], row: &mut [Lanes]) {
     }
 }
 
-/// Reads as many numbers from lanes as there is room for.
+/// Fills `numbers` from the lanes.
 pub fn write_row(row: &[Lanes], numbers: &mut [f64]) {
     for (n, x) in numbers.iter_mut().zip(row.iter().flat_map(|lanes| &lanes.0)) {
         *n = f64::from(*x);

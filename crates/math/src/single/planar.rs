@@ -1,7 +1,7 @@
 //! Planar layers over tiles: the map, log-determinant and pullback of [`flow::Planar`](crate::flow::Planar) in single
 //! precision, for one posterior and eight draws.
 //!
-//! The functions are kernels, to be called from within a caller's own [`simd_fn!`](crate::simd_fn).
+//! The functions are kernels, to be called inside the caller's [`simd_fn!`](crate::simd_fn).
 
 use super::simd::{self, V, load, load_draws, splat, sums};
 use super::{DRAWS, LANES, Lanes, Tile, lanes_len, read_row, write_row};
@@ -16,7 +16,7 @@ pub struct Planar {
     pub layers_len: usize,
 }
 
-/// What a layer's parameters say about every draw: softplus(w·u) = 1 + w·û with its slope, the bend (û = u + bend·w) and |w|².
+/// The part of a layer shared by all draws: softplus(w·u) = 1 + w·û with its slope, the bend (û = u + bend·w) and |w|².
 ///
 /// The determinant 1 + (1 − t²) w·û is written t² + (1 − t²) softplus, which is positive however near −1 w·û is.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,16 +28,16 @@ pub struct Bend {
 }
 
 impl Default for Bend {
-    /// Without a direction the layer is the shift x + u tanh b, whose determinant is 1.
+    /// If w = 0 the layer is the shift x + u tanh b, whose determinant is 1.
     fn default() -> Self {
         Self { softplus: 1.0, slope: 0.0, bend: 0.0, w_w: 0.0 }
     }
 }
 
-/// Whether a gradient takes the place of what is there or is added to it.
+/// Whether a gradient replaces the stored value or is added to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Into {
-    /// It takes its place.
+    /// It replaces it.
     Replace,
     /// It is added.
     Add,
@@ -70,7 +70,7 @@ impl Planar {
         parameters[2 * self.layers_len * self.row_len() + l / LANES].0[l % LANES]
     }
 
-    /// Takes over parameters laid out as [`flow::Planar`](crate::flow::Planar) lays them out.
+    /// Reads parameters in the layout of [`flow::Planar`](crate::flow::Planar).
     pub fn read(self, numbers: &[f64], parameters: &mut [Lanes]) {
         let (rows, shifts) = parameters.split_at_mut(2 * self.layers_len * self.row_len());
         shifts.fill(Lanes::default());
@@ -83,7 +83,7 @@ impl Planar {
         }
     }
 
-    /// Gives parameters back in that layout.
+    /// Writes parameters in that layout.
     pub fn write(self, parameters: &[Lanes], numbers: &mut [f64]) {
         for l in 0..self.layers_len {
             let layer = &mut numbers[l * (2 * self.len + 1)..][..2 * self.len + 1];
@@ -123,7 +123,7 @@ pub fn bends<S: Simd>(s: S, flow: Planar, parameters: &[Lanes], out: &mut [Bend]
     }
 }
 
-/// x ← the chain applied to x; returns Σ log|det|, a draw to a lane, and leaves each layer's tanh.
+/// x ← the chain applied to x; returns Σ log|det|, one lane per draw, and stores each layer's tanh.
 #[inline(always)]
 pub fn forward<S: Simd>(
     s: S,
@@ -175,7 +175,7 @@ fn weigh<S: Simd>(s: S, row: &[Lanes], x: &[Tile]) -> [f32; DRAWS] {
     sums(s, sum)
 }
 
-/// x ← x + û t, in the same pass as next·x where there is a next layer.
+/// x ← x + û t, in the same pass as next·x if there is a next layer.
 #[inline(always)]
 fn advance<S: Simd, const NEXT: bool>(
     s: S,
@@ -204,8 +204,8 @@ fn u_hat<S: Simd>(s: S, u: &Lanes, w: &Lanes, bend: Bend) -> V<S> {
     load(s, &w.0).mul_add(splat(s, bend.bend), load(s, &u.0))
 }
 
-/// Goes back through the chain: `x` holds the output and becomes the input, `d_x` holds the cotangent of the output and
-/// becomes that of the input. `d_log_det` is the cotangent of the log-determinant; `rows` is room for two rows.
+/// The pullback of the chain: `x` holds the output and becomes the input, `d_x` holds the cotangent of the output and
+/// becomes that of the input. `d_log_det` is the cotangent of the log-determinant; `rows` is scratch space for two rows.
 #[inline(always)]
 pub fn pullback<S: Simd>(
     s: S,
@@ -235,7 +235,7 @@ pub fn pullback<S: Simd>(
         let c = d_log_det / determinant(s, t, bend);
         let d_inner = slope * (t * c).mul_add(splat(s, -2.0 * (bend.softplus - 1.0)), load_draws(s, &d_tanh));
         let along_w;
-        // The first layer has none below.
+        // There is no layer below the first.
         let below = (flow.layer(parameters, l.max(1) - 1), bends[l.max(1) - 1]);
         (d_tanh, along_w) = if l > 0 {
             retreat::<S, true>(s, (layer, bend), below, &tanh[l], d_inner, x, d_x, d_u_hat, d_w)
@@ -265,7 +265,7 @@ fn weigh_bent<S: Simd>(s: S, (u, w): (&[Lanes], &[Lanes]), bend: Bend, d_x: &[Ti
 type Bent<'a> = ((&'a [Lanes], &'a [Lanes]), Bend);
 
 /// One layer backwards, x and d_x in one pass: fills the cotangents of û and of w (through w·x alone). Returns û·d_x of the
-/// layer below where there is one, and d_û·w.
+/// layer below if there is one, and d_û·w.
 #[inline(always)]
 fn retreat<S: Simd, const BELOW: bool>(
     s: S,
@@ -323,7 +323,7 @@ fn layer_pullback<S: Simd>(
     let d_bend = if is_flat { 0.0 } else { along_w / bend.w_w };
     let d_w_u = splat(s, (d_w_uhat + d_bend) * bend.slope - d_bend);
     let d_w_w = splat(s, -2.0 * d_bend * bend.bend);
-    // Without a direction only u counts.
+    // If w = 0 only u matters.
     let share = splat(s, if is_flat { 0.0 } else { 1.0 });
     let (to_u, to_w) = d_layer.split_at_mut(u.len());
     let known = u.iter().zip(w).zip(d_u_hat.iter().zip(d_w));

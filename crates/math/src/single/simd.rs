@@ -67,7 +67,7 @@ pub fn exp<S: Simd>(s: S, x: V<S>) -> V<S> {
     let n = shifted - ROUND;
     let r = n.mul_add(splat(s, -LN_2_HIGH), inside);
     let r = n.mul_add(splat(s, -LN_2_LOW), r);
-    // Taylor's polynomial of degree 7; |r| ≤ ln 2 / 2, so what is left out is below 6e-9.
+    // The Taylor polynomial of degree 7; |r| ≤ ln 2 / 2, so the remainder is below 6e-9.
     let p = horner(s, r, [1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5]);
     let y = p.mul_add(r * r, r) + 1.0;
     // 2ⁿ as 2 · 2ⁿ⁻¹, since 2¹²⁸ is not a number though eˣ may still be one.
@@ -85,7 +85,7 @@ pub fn split<S: Simd>(s: S, x: V<S>) -> (V<S>, V<S>) {
     // Subtracting the bits of √½ leaves the exponent of the number that lies in [√½, √2).
     let b = bits - 0x3f35_04f3_u32;
     let mantissa: V<S> = ((b & 0x007f_ffff_u32) + 0x3f35_04f3_u32).bitcast();
-    // A signed exponent from an unsigned shift: 128 is added below the shift and taken off after it.
+    // A signed exponent from an unsigned shift: 128 is added before the shift and subtracted after it.
     let raised: V<S> = (((b + 0x4000_0000_u32) >> 23) | 0x4b00_0000_u32).bitcast();
     (mantissa, raised - splat(s, 8_388_608.0 + 128.0))
 }
@@ -122,7 +122,7 @@ pub fn softplus_sigmoid<S: Simd>(s: S, x: V<S>) -> (V<S>, V<S>) {
     let u = e + 1.0;
     let inverse = splat(s, 1.0) / u;
     let sigmoid = x.simd_ge(splat(s, 0.0)).select(inverse, e * inverse);
-    // What 1 + e lost, so that small e keeps its digits.
+    // The rounding error of 1 + e, so that small e keeps its digits.
     let ln_1p = (e - (u - 1.0)).mul_add(inverse, ln(s, u));
     (x.max(splat(s, 0.0)) + ln_1p, sigmoid)
 }

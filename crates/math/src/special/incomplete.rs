@@ -1,8 +1,8 @@
 //! The incomplete gamma and beta functions, with their derivatives in the shapes.
 //!
-//! They are integrals of a log-concave curve from the point asked for into its nearer tail, taken
-//! in the variable (log, log-odds) that makes the curve smooth. One quadrature then gives the probability *and* its
-//! derivatives in the shapes, with no cancellation and no change of method between small and huge shapes.
+//! Each is the integral of a log-concave curve from the given point into its nearer tail, in the variable (log, log-odds)
+//! that makes the curve smooth. One quadrature then gives the probability *and* its derivatives in the shapes, without
+//! cancellation and with the same method for small and huge shapes.
 
 use super::{LN_2_PI, STIRLING_FROM, digamma_minus_ln, ln_beta, ln_gamma, ln_ratio, stirling_remainder};
 
@@ -11,7 +11,7 @@ fn ln_1p_minus(x: f64) -> f64 {
     if x.abs() > 0.5 {
         return x.ln_1p() - x;
     }
-    // ln(1 + x) = 2 artanh(y) with y = x / (2 + x), whose first term less x is −x·y exactly.
+    // ln(1 + x) = 2 artanh(y) with y = x / (2 + x); its first term minus x is exactly −x·y.
     let y = x / (2.0 + x);
     let square = y * y;
     let (mut sum, mut power, mut k) = (0.0_f64, 2.0 * y * square, 3.0);
@@ -56,7 +56,7 @@ pub(crate) fn tail_integrals<const N: usize>(end: f64, curve: impl Fn(f64) -> (f
         (0.989_400_934_991_649_9, 0.027_152_459_411_754_096),
     ];
     let (mut sums, mut u, mut g, mut width) = ([0.0; N], 0.0, 0.0, 2.0_f64);
-    // A curve spoilt by rounding could fall for ever without arriving; a sound one needs a few hundred panels at most.
+    // With rounding errors the curve might never fall far enough; a sound one needs a few hundred panels at most.
     for _ in 0..1000 {
         if u >= end || g <= -TAIL_DROP || g.is_nan() {
             break;
@@ -84,14 +84,14 @@ pub(crate) fn tail_integrals<const N: usize>(end: f64, curve: impl Fn(f64) -> (f
     (sums, g)
 }
 
-/// The tail of the gamma distribution on the nearer side of x: its sign (−1 below, 1 above), its mass, and ∂mass/∂a,
+/// The nearer tail of the gamma distribution at x: its sign (−1 below, 1 above), its mass, and ∂mass/∂a,
 /// the last two divided by x·density(x).
 ///
-/// With t = x eᵛ the tail is x·density(x)·∫ e^{g(v)} dv, g(v) = (a − x) v − x (eᵛ − 1 − v), and the derivative puts
-/// the score ln t − ψ(a) under the same integral.
+/// With t = x eᵛ the tail is x·density(x)·∫ e^{g(v)} dv, g(v) = (a − x) v − x (eᵛ − 1 − v); the derivative has the score
+/// ln t − ψ(a) under the same integral.
 fn gamma_tail(a: f64, x: f64) -> (f64, f64, f64) {
     let sign = if x < a { -1.0 } else { 1.0 };
-    // Below e⁻⁴⁰ the curve is a pure exponential, integrated by hand.
+    // Below e⁻⁴⁰ the curve is a pure exponential, integrated analytically.
     let end = if sign < 0.0 { (x.ln() + TAIL_DROP).max(0.0) } else { f64::INFINITY };
     let curve = |u: f64| (sign * u * (a - x) - x * exp_m1_minus(sign * u), [1.0, u]);
     let ([mut mass, mut first], g_end) = tail_integrals(end, curve);
@@ -103,8 +103,7 @@ fn gamma_tail(a: f64, x: f64) -> (f64, f64, f64) {
     (sign, mass, score * mass + sign * first)
 }
 
-/// ln(xᵃ e⁻ˣ / Γ(a)): the log density of ln x for x ~ Gamma(a, 1). `ln_x` is passed beside x because x may have
-/// underflowed.
+/// ln(xᵃ e⁻ˣ / Γ(a)): the log density of ln x for x ~ Gamma(a, 1). `ln_x` is passed as well because x may have underflowed.
 pub(crate) fn ln_gamma_kernel(a: f64, x: f64, ln_x: f64) -> f64 {
     if a < STIRLING_FROM {
         return a * ln_x - x - ln_gamma(a);
@@ -144,7 +143,7 @@ pub fn incomplete_gamma_d_a(a: f64, x: f64) -> f64 {
     -sign * ln_gamma_kernel(a, x, x.ln()).exp() * d_mass
 }
 
-/// ln P(a, x) with its derivatives along a and x, far into the tail where P itself is no longer a number.
+/// ln P(a, x) with its derivatives along a and x, also far into the tail where P itself underflows.
 ///
 /// ```
 /// // P(1, x) = 1 − e⁻ˣ
@@ -165,7 +164,7 @@ pub fn ln_incomplete_gamma_upper(a: f64, x: f64) -> [f64; 3] {
     ln_gamma_share(a, x, 1.0)
 }
 
-/// The log of the share below x (`side` −1) or above it (1), with its derivatives along a and x.
+/// The log of the mass below x (`side` −1) or above it (1), with its derivatives along a and x.
 fn ln_gamma_share(a: f64, x: f64, side: f64) -> [f64; 3] {
     if !(a > 0.0) || x.is_nan() {
         return [f64::NAN; 3];
@@ -218,7 +217,7 @@ fn beta_lower_tail(a: f64, b: f64, x: f64, y: f64) -> [f64; 3] {
     };
     let curve = |u: f64| {
         let (w, bend, ln_t, ln_rest) = logs(u);
-        // Close to the start, where huge shapes live, the terms linear in u are cancelled by hand.
+        // Near the start, which dominates for huge shapes, the terms linear in u are cancelled analytically.
         let g = if u < 0.5 { excess * u - total * (bend + ln_1p_minus(w)) } else { a * ln_t + b * ln_rest };
         (g, [1.0, ln_t, ln_rest])
     };
@@ -306,7 +305,7 @@ pub fn incomplete_beta_d_shapes(a: f64, b: f64, x: f64) -> [f64; 2] {
     d_mass.map(|d| if is_lower { scale * d } else { -scale * d })
 }
 
-/// ln I_x(a, b) with its derivatives along a, b and x, far into the tail where I itself is no longer a number.
+/// ln I_x(a, b) with its derivatives along a, b and x, also far into the tail where I itself underflows.
 ///
 /// ```
 /// // I_x(a, 1) = xᵃ

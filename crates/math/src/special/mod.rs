@@ -12,7 +12,7 @@ pub use poisson_tail::ln_poisson_excess;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use std::sync::LazyLock;
 
-/// ½ ln 2π, what a standard normal's log density starts from.
+/// ½ ln 2π, the constant of a standard normal's log density.
 pub const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 
 const LN_2_PI: f64 = 1.837_877_066_409_345_5;
@@ -52,7 +52,7 @@ pub fn ln_choose(n: f64, k: f64) -> f64 {
     }
 }
 
-/// ln B(a, b) = ln Γ(a) + ln Γ(b) − ln Γ(a + b), without the cancellation where a shape is large.
+/// ln B(a, b) = ln Γ(a) + ln Γ(b) − ln Γ(a + b), without cancellation for large shapes.
 ///
 /// ```
 /// assert!((hyperprior_math::special::ln_beta(2.0, 3.0) + 12f64.ln()).abs() < 1e-14);
@@ -65,7 +65,7 @@ pub fn ln_beta(a: f64, b: f64) -> f64 {
     let total = small + large;
     let remainder = stirling_remainder(large) - stirling_remainder(total);
     if small < STIRLING_FROM {
-        // ln Γ(large) − ln Γ(total), with the large terms of Stirling's formula cancelled by hand.
+        // ln Γ(large) − ln Γ(total), with the large terms of Stirling's formula cancelled analytically.
         ln_gamma(small) - (large - 0.5) * (small / large).ln_1p() - small * (total.ln() - 1.0) + remainder
     } else {
         0.5 * (LN_2_PI - small.ln()) + remainder + stirling_remainder(small) + small * (small / total).ln()
@@ -101,7 +101,7 @@ pub fn digamma(x: f64) -> f64 {
     shifted.ln() + digamma_minus_ln(shifted) - steps
 }
 
-/// ψ(x) − ln x for x > 0, with the digits that the difference would lose where x is large.
+/// ψ(x) − ln x for x > 0, without the cancellation for large x.
 pub(crate) fn digamma_minus_ln(x: f64) -> f64 {
     const TERMS: [f64; 7] =
         [-1.0 / 12.0, 1.0 / 120.0, -1.0 / 252.0, 1.0 / 240.0, -1.0 / 132.0, 691.0 / 32_760.0, -1.0 / 12.0];
@@ -113,7 +113,7 @@ pub(crate) fn digamma_minus_ln(x: f64) -> f64 {
     square * polynomial(&TERMS, square) - 0.5 * inverse
 }
 
-/// ψ(x + step) − ψ(x) for x > 0 and step ≥ 0, likewise.
+/// ψ(x + step) − ψ(x) for x > 0 and step ≥ 0, without cancellation.
 pub(crate) fn digamma_difference(x: f64, step: f64) -> f64 {
     if x < STIRLING_FROM {
         digamma(x + step) - digamma(x)
@@ -143,7 +143,7 @@ pub fn trigamma(x: f64) -> f64 {
     inverse + 0.5 * square + inverse * square * polynomial(&TERMS, square) + steps
 }
 
-/// ln x − ln mean, given also `excess` = x − mean so that nothing cancels where the two are close.
+/// ln x − ln mean; `excess` = x − mean is passed too, so that nothing cancels when the two are close.
 pub(crate) fn ln_ratio(ln_x: f64, mean: f64, excess: f64) -> f64 {
     if excess.abs() < 0.5 * mean { (excess / mean).ln_1p() } else { ln_x - mean.ln() }
 }
@@ -174,8 +174,8 @@ pub fn normal_quantile(p: f64) -> f64 {
     if p == 0.0 {
         return f64::NEG_INFINITY;
     }
-    // Hastings's rational start (Abramowitz & Stegun 26.2.23) is good to 4.5e-4; Halley's method triples its digits
-    // twice.
+    // Hastings's rational approximation (Abramowitz & Stegun 26.2.23) is accurate to 4.5e-4; two steps of Halley's method
+    // each triple the number of digits.
     let t = (-2.0 * p.ln()).sqrt();
     let start =
         polynomial(&[2.515_517, 0.802_853, 0.010_328], t) / polynomial(&[1.0, 1.432_788, 0.189_269, 0.001_308], t);

@@ -1,11 +1,11 @@
-//! The upper tail of a Poisson law, in units of its first term.
+//! The upper tail of a Poisson distribution, relative to its first term.
 
 use super::{ln_gamma, ln_incomplete_gamma};
 
 /// ln(P(X ≥ k) / P(X = k)) for X ~ Poisson(rate), with its derivative along the rate; k is a whole number, 1 or more.
 ///
-/// It is ln Σⱼ rateʲ / ((k + 1) ⋯ (k + j)), which is a plain number where both probabilities are too small to be one: a
-/// law truncated below keeps its density at rates that are nothing.
+/// It is ln Σⱼ rateʲ / ((k + 1) ⋯ (k + j)), which stays finite where both probabilities underflow: a distribution truncated
+/// below keeps its density at tiny rates.
 ///
 /// ```
 /// // P(X ≥ 1) = 1 − e⁻ʳ, P(X = 1) = r e⁻ʳ
@@ -18,13 +18,13 @@ pub fn ln_poisson_excess(k: f64, rate: f64) -> [f64; 2] {
         return [f64::NAN; 2];
     }
     if rate < 0.0 {
-        // No law; whoever asks says so.
+        // Not a distribution; the caller reports it.
         return [0.0, 0.0];
     }
     if rate <= k + 1.0 {
-        // The terms fall from the start: all are positive, and none is lost.
+        // The terms decrease from the first, and all are positive.
         let (mut sum, mut slope, mut term, mut j) = (0.0, 0.0, 1.0 / (k + 1.0), 1.0);
-        // `term` is rateʲ⁻¹ / ((k + 1) ⋯ (k + j)), so that the slope needs no division by a rate of zero.
+        // `term` is rateʲ⁻¹ / ((k + 1) ⋯ (k + j)), so that the slope needs no division by the rate, which may be zero.
         while term * rate > 1e-17 * sum || j * term > 1e-17 * slope {
             sum += term * rate;
             slope += j * term;
@@ -35,7 +35,7 @@ pub fn ln_poisson_excess(k: f64, rate: f64) -> [f64; 2] {
     }
     let ln_first = k * rate.ln() - rate - ln_gamma(k + 1.0);
     let value = ln_incomplete_gamma(k, rate)[0] - ln_first;
-    // P(X = k − 1) = P(X = k) k / rate is what the tail gains with the rate.
+    // P(X = k − 1) = P(X = k) k / rate is the derivative of the tail along the rate.
     [value, 1.0 + k / rate * (-value).exp_m1()]
 }
 
@@ -43,7 +43,7 @@ pub fn ln_poisson_excess(k: f64, rate: f64) -> [f64; 2] {
 mod tests {
     use super::*;
 
-    /// Sums of the series with 60 digits.
+    /// Against sums of the series with 60 digits.
     #[test]
     fn agrees_with_many_digits() {
         let cases = [

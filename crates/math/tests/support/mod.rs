@@ -1,4 +1,4 @@
-//! The families under test, and each of their answers for a single draw.
+//! The families under test, and each of their methods for a single draw.
 
 #![allow(dead_code, reason = "every test binary uses some of it")]
 
@@ -25,7 +25,7 @@ pub fn families() -> Vec<Box<dyn Family>> {
     ]
 }
 
-/// Parameters that are neither sharp nor flat, and some that are a little of each.
+/// Parameters that are neither sharp nor flat, and some that are moderately so.
 pub fn members(family: &dyn Family) -> Vec<Vec<f64>> {
     let rows = [[0.3, -0.4, 0.8], [1.2, 0.9, -1.0], [-1.1, 0.7, 0.1], [2.0, -0.3, 1.4]];
     rows.iter().map(|row| row[..family.parameters_len()].to_vec()).collect()
@@ -67,7 +67,7 @@ pub fn sample(family: &dyn Family, lambda: &[f64], seed: u64, draws_len: usize) 
     z
 }
 
-/// Places z and weights w with Σ w f(z) = ∫ f(z) dz: the whole numbers of the window, or the trapezoid rule on the real
+/// Nodes z and weights w with Σ w f(z) = ∫ f(z) dz: the whole numbers of the window, or the trapezoid rule on the real
 /// line behind the support, whose error for these smooth and decaying integrands is below 1e-10.
 pub fn integration_rule(family: &dyn Family, lambda: &[f64]) -> Vec<(f64, f64)> {
     if let Some((lower, upper)) = family.window(lambda) {

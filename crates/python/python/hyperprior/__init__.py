@@ -1,12 +1,11 @@
-"""Posteriors over discrete and continuous hidden variables that keep the dependence between them.
+"""Posteriors of discrete and continuous latent variables that keep their dependence.
 
-`Model` is a model in BUGS with its data, `Function` one that is a function of Python; `fit` finds the posterior of either.
-`DEF` is a deep exponential family for counts of words, by scikit-learn's conventions.
+`Model` is a model in BUGS with its data, `Function` a model defined by a Python function; `fit` fits either.
+`DEF` is a deep exponential family for word counts, with the interface of a scikit-learn estimator.
 """
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 from ._corpus import Counts, bible
@@ -16,14 +15,10 @@ from ._hyperprior import Error
 from ._latents import Latent, binary, counts, integers, positive, real, unit_interval
 from ._model import Model
 from ._posterior import Posterior, Prediction
+from ._version import __version__
 
 if TYPE_CHECKING:
     from ._def import DEF
-
-try:
-    __version__ = version("hyperprior")
-except PackageNotFoundError:  # run from a folder that was never installed
-    __version__ = "0"
 
 __all__ = [
     "DEF",
@@ -34,6 +29,7 @@ __all__ = [
     "Model",
     "Posterior",
     "Prediction",
+    "__version__",
     "bible",
     "binary",
     "counts",
@@ -46,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # scikit-learn takes a second to import, and only this needs it.
+    # Importing scikit-learn takes a second, and only DEF needs it.
     if name == "DEF":
         from ._def import DEF
 

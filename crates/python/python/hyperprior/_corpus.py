@@ -1,4 +1,4 @@
-"""The corpus that is always there."""
+"""The built-in corpus."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from . import _hyperprior
 
 
 class Counts(NamedTuple):
-    """Counts of words, as the parts of a matrix in compressed rows: a row for each document, a column for each term."""
+    """Word counts as a compressed sparse row matrix: a row for each document, a column for each term."""
 
     indptr: NDArray[np.int64]
     indices: NDArray[np.int64]
@@ -21,15 +21,15 @@ class Counts(NamedTuple):
 
     def __repr__(self) -> str:
         documents, terms = self.shape
-        return f"<hyperprior.Counts: {documents} documents, {terms} terms, {len(self.data)} numbers above 0>"
+        return f"<hyperprior.Counts: {documents} documents, {terms} terms, {len(self.data)} nonzero counts>"
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Documents and terms."""
+        """The numbers of documents and terms."""
         return len(self.names), len(self.vocabulary)
 
     def tocsr(self) -> Any:
-        """A SciPy matrix; the numbers are not copied."""
+        """A SciPy sparse matrix that shares the memory of the counts."""
         try:
             from scipy.sparse import csr_matrix
         except ImportError:
@@ -38,5 +38,5 @@ class Counts(NamedTuple):
 
 
 def bible() -> Counts:
-    """The King James Bible, a document for each of its 1189 chapters."""
+    """The King James Bible, one document for each of its 1189 chapters."""
     return Counts(*_hyperprior.bible())

@@ -1,4 +1,4 @@
-"""Draws by name: arrays that look at one block of numbers, which nobody copies."""
+"""Draws by name, as views of one block of memory."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 class Draws(Mapping[str, "NDArray[Any]"]):
     """Arrays by name, each of shape `(draws, *shape)`.
 
-    Continuous ones are views of the numbers as the engine left them; discrete ones are made of whole numbers once, when they are first
-    asked for. Element `[i, j]` of the model is at `[:, i - 1, j - 1]`. An array that was observed in part has the shape of the data, with
-    the data where they are known; what was neither drawn nor observed is NaN.
+    Continuous ones are views of the engine's memory; discrete ones are converted to integers when first accessed. Element `[i, j]`
+    of the model is at `[:, i - 1, j - 1]`. A partly observed array has the shape of the data, with the observed values filled in;
+    elements that were neither drawn nor observed are NaN.
     """
 
     def __init__(
@@ -25,7 +25,7 @@ class Draws(Mapping[str, "NDArray[Any]"]):
         observed: Mapping[str, NDArray[np.float64]] | None = None,
     ) -> None:
         values.flags.writeable = False
-        #: All numbers, a row for each scalar.
+        #: All draws, a row for each scalar.
         self.block = values
         #: The scalars' names.
         self.names = names
@@ -50,7 +50,7 @@ class Draws(Mapping[str, "NDArray[Any]"]):
         return self._made[name]
 
     def is_discrete(self, name: str) -> bool:
-        """Whether its values are whole numbers."""
+        """Whether its values are integers."""
         return all(self.discrete[row] for _, row in self._arrays[name])
 
     def _make(self, name: str) -> NDArray[Any]:
@@ -58,7 +58,7 @@ class Draws(Mapping[str, "NDArray[Any]"]):
             if name in self._rows:
                 row = self._rows[name]
                 return self._typed(self.block[row], self.discrete[row])
-            raise KeyError(f"there are no draws of `{name}`; there are: {', '.join(self._arrays)}")
+            raise KeyError(f"there are no draws of `{name}`, only of {', '.join(self._arrays)}")
         elements = self._arrays[name]
         rows = [row for _, row in elements]
         shape = _box([indices for indices, _ in elements])
@@ -96,7 +96,7 @@ def _parse(name: str) -> tuple[str, tuple[int, ...]]:
 
 
 def _box(indices: list[tuple[int, ...]]) -> tuple[int, ...] | None:
-    """The shape of an array that has exactly these elements, the last index running fastest; None where some are not there."""
+    """The shape of the array with exactly these elements, the last index fastest; None if some are missing."""
     if indices == [()]:
         return ()
     shape = indices[-1]

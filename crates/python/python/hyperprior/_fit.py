@@ -1,4 +1,4 @@
-"""From a model to its posterior."""
+"""Fits a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from ._hyperprior import Error
 from ._model import Model
 from ._posterior import Posterior
 
-_CORRECT = {"none": "nothing", "weights": "weights", "moves": "moves"}
+_CORRECT = {
+    "none": "none",
+    "resample": "resample",
+    "resample-move": "resample-move",
+    # Earlier names.
+    "weights": "resample",
+    "moves": "resample-move",
+}
 _SEED_MAX = 2**64 - 1
 
 
@@ -26,9 +33,9 @@ def fit(
     seed: int = 1,
     draws: int = 4000,
     steps: int | None = None,
-    correct: str = "moves",
+    correct: str = "resample-move",
     monitor: str | Sequence[str] | None = None,
-    progress: bool | _progress.Tell | None = None,
+    progress: bool | _progress.Callback | None = None,
     *,
     likelihood: str | None = None,
     prior: str | None = None,
@@ -36,44 +43,44 @@ def fit(
     bound: str = "hierarchical",
     step_size: float | None = None,
     loo: bool = False,
-    check_predictive: bool = False,
+    ppc: bool = False,
     linear_response: bool = False,
 ) -> Posterior:
-    """Finds the posterior of a model. The same seed gives the same numbers, and those of `hyperprior fit`.
+    """Fits a model. The same seed gives the same numbers as `hyperprior fit`.
 
     Args:
         model: A `Model` or a `Function`.
         method: The approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm.
-        accuracy: The nats of the bound that may be left.
-        budget: The seconds after which fits end as they are and nothing larger is tried; the draws come on top.
-        restarts: How often the approximation is fitted, from different starts.
+        accuracy: ELBO tolerance, in nats, for stopping and for enlarging the approximation.
+        budget: Time budget of the fits, in seconds; the draws take additional time.
+        restarts: Number of fits from different starts.
         seed: The random seed.
-        draws: How many draws of the posterior.
-        steps: Optimisation steps of a fit; it ends by itself where it is not given.
-        correct: What brings the approximation's draws nearer to the posterior: none, weights or moves.
-        monitor: What to keep, such as `beta`, `beta[1:3]` or `["mu", "z[,2]"]`; everything where it is not given.
-        progress: True, False, a function to tell, or None for a bar where somebody sees it.
-        likelihood: The approximation's factors of discrete latents: usual, binomial or negative-binomial.
-        prior: Its prior over their parameters: diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
-        recursive: Its recursive approximation: prior, factorised, inverse-flow:L, laplace or ep.
-        bound: What is climbed: hierarchical, or importance:J with J draws of the recursive approximation.
-        step_size: The size of a step at the beginning, in the posterior's own units.
-        loo: Foretell each observation from all others.
-        check_predictive: Hold data that the model gives beside the data.
-        linear_response: Add spreads by linear response; with `method="mean-field", correct="none"`.
+        draws: Number of posterior draws.
+        steps: Optimisation steps of a fit; by default it runs until it converges.
+        correct: Correction of the approximation's draws: none, resample (importance resampling) or resample-move (and MCMC moves).
+        monitor: Quantities to save, such as `beta`, `beta[1:3]` or `["mu", "z[,2]"]`; by default all of them.
+        progress: True, False, a function to call, or None for a progress bar in a terminal or notebook.
+        likelihood: Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial.
+        prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
+        recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep.
+        bound: Objective: hierarchical, or importance:J with J draws of the recursive approximation.
+        step_size: Initial step size, in whitened coordinates.
+        loo: Leave-one-out cross-validation (PSIS-LOO) and WAIC.
+        ppc: Posterior predictive check.
+        linear_response: Correct the spreads of mean-field by linear response; needs `method="mean-field", correct="none"`.
 
     Raises:
-        Error: What the engine says, and what to do about it.
-        KeyboardInterrupt: Somebody pressed Ctrl-C.
+        Error: The model cannot be fitted, or a setting is invalid.
+        KeyboardInterrupt: Ctrl-C was pressed.
     """
     if not isinstance(model, (Model, Function)):
         instead = "; write fit(hyperprior.Model(code, data))" if isinstance(model, str) else ""
-        raise TypeError(f"model is a hyperprior.Model or a hyperprior.Function, not {model!r}{instead}")
+        raise TypeError(f"model must be a hyperprior.Model or a hyperprior.Function, not {model!r}{instead}")
     if correct not in _CORRECT:
-        raise Error(f"correct=`{correct}` is not known; use none, weights or moves")
+        raise Error(f"correct=`{correct}` is not known; use none, resample or resample-move")
     if linear_response and (method != "mean-field" or correct != "none"):
         raise Error(
-            "linear_response mends the spreads of mean-field, where the draws are its own: it goes with "
+            "linear_response corrects the spreads of an uncorrected mean-field fit: use it with "
             'method="mean-field", correct="none"'
         )
     parts = {"likelihood": likelihood, "prior": prior, "recursive": recursive}
@@ -94,17 +101,17 @@ def fit(
         settings["steps"] = whole("steps", steps, 1)
     if step_size is not None:
         settings["step_size"] = number("step_size", step_size)
-    tell = _progress.teller(progress)
+    report = _progress.callback(progress)
     try:
         if isinstance(model, Function):
-            if loo or check_predictive or linear_response or monitor:
-                raise Error("loo, check_predictive, linear_response and monitor need a model in BUGS; a Function keeps all it has")
-            found = model._function.fit(json.dumps(settings), model._start, model.name, tell)
+            if loo or ppc or linear_response or monitor:
+                raise Error("loo, ppc, linear_response and monitor need a model in BUGS; a Function saves all its latents")
+            found = model._function.fit(json.dumps(settings), model._start, model.name, report)
         else:
-            checks = {"loo": bool(loo), "predictive": bool(check_predictive), "linear_response": bool(linear_response)}
-            found = model._program.fit(json.dumps(settings), names("monitor", monitor), checks, tell)
+            checks = {"loo": bool(loo), "ppc": bool(ppc), "linear_response": bool(linear_response)}
+            found = model._program.fit(json.dumps(settings), names("monitor", monitor), checks, report)
     finally:
-        _progress.finish(tell)
+        _progress.finish(report)
     return Posterior(model, found)
 
 

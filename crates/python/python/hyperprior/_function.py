@@ -1,4 +1,4 @@
-"""A model that is a function of Python."""
+"""A model defined by a Python function."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from . import _hyperprior
 from ._data import array
 from ._latents import Latent
 
-#: The latents by name, each with the draws along its first axis.
+#: The latents by name, with the draws along the first axis.
 Values = dict[str, NDArray[Any]]
 
 
 class Function:
-    """A model as a function: log p(x, z) of many draws of the latents at once.
+    """A model as a function: log p(x, z) for many draws of the latents at once.
 
     ```python
     def log_joint(z):
@@ -27,13 +27,13 @@ class Function:
     ```
 
     Args:
-        log_joint: Takes a dict of arrays, each of shape `(draws, *shape)`, discrete ones of whole numbers, and returns an array of
-            `draws` log densities, up to a constant. Minus infinity is impossible, and NaN is taken for it.
-        latents: Their names, and what they can be.
-        gradient: Takes the same and returns a dict of the derivatives along the continuous latents, with the same shapes. Without it
-            they come from central differences: two evaluations for each number, and about ten digits of the sixteen.
+        log_joint: Takes a dict of arrays of shape `(draws, *shape)`, integers if discrete, and returns an array of `draws` log
+            densities, up to a constant. Minus infinity or NaN means that a draw is impossible.
+        latents: The latents by name.
+        gradient: Takes the same and returns a dict of the derivatives with respect to the continuous latents, with the same shapes.
+            The default is central differences: two evaluations for each number, and about ten of the sixteen digits.
         init: Starting values by name, for some of the latents.
-        name: What it is called.
+        name: The name of the model.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Function:
         name: str = "function",
     ) -> None:
         if not callable(log_joint):
-            raise TypeError(f"log_joint is a function, not {log_joint!r}")
+            raise TypeError(f"log_joint must be a function, not {log_joint!r}")
         if gradient is not None and not callable(gradient):
-            raise TypeError(f"gradient is a function, not {gradient!r}")
+            raise TypeError(f"gradient must be a function, not {gradient!r}")
         if not isinstance(latents, Mapping):
-            raise TypeError(f"latents is a dict of names and what they can be, not {latents!r}")
+            raise TypeError(f"latents must be a dict from names to latents, not {latents!r}")
         for key, latent in latents.items():
             if not isinstance(key, str) or not isinstance(latent, Latent):
-                raise TypeError(f"latents: {key!r} is {latent!r}; write such as {{'z': hyperprior.binary(3)}}")
+                raise TypeError(f"latents: {key!r} is {latent!r}; use a dict such as {{'z': hyperprior.binary(3)}}")
         self.name = name
         self.latents = dict(latents)
         self._log_joint, self._gradient = log_joint, gradient
@@ -71,10 +71,10 @@ class Function:
         return _hyperprior.Function(parts, self._evaluate, self._derive if self._gradient is not None else None)
 
     def check(self, seed: int = 1) -> None:
-        """Holds the gradient against central differences of the log joint, at random points.
+        """Compares the gradient with central differences of the log joint, at random points.
 
         Raises:
-            Error: They disagree; with the latent's name and both numbers.
+            Error: They disagree; it gives the latent's name and both numbers.
         """
         self._function.check(seed)
 
@@ -83,7 +83,7 @@ class Function:
         for name, latent in self.latents.items():
             own = z[first : first + latent.size]
             own = own.reshape(*latent.shape, -1) if len(latent.shape) != 1 else own
-            # The draws come first; without copies, since this is called very often.
+            # The draws come first; not copied, since this is called very often.
             own = own.transpose(len(latent.shape), *range(len(latent.shape)))
             values[name] = own.astype(np.int64) if latent.is_discrete else own
             first += latent.size
@@ -93,8 +93,8 @@ class Function:
         found = _numbers("log_joint", self._log_joint(self._values(z)))
         if found.shape != (z.shape[1],):
             raise ValueError(
-                f"log_joint returned an array of shape {found.shape} for {z.shape[1]} draws; the draws are along the first axis, "
-                f"and each has one log density: sum over the other axes, to shape ({z.shape[1]},)"
+                f"log_joint returned an array of shape {found.shape} for {z.shape[1]} draws; it must be "
+                f"({z.shape[1]},), one log density for each draw: sum over the axes after the first"
             )
         return found
 
@@ -102,7 +102,7 @@ class Function:
         assert self._gradient is not None
         found = self._gradient(self._values(z))
         if not isinstance(found, Mapping):
-            raise TypeError(f"gradient returned {type(found).__name__}; a dict with an array for each continuous latent is needed")
+            raise TypeError(f"gradient returned {type(found).__name__}; use a dict with an array for each continuous latent")
         out, first = np.zeros(z.shape), 0
         for name, latent in self.latents.items():
             if not latent.is_discrete:
@@ -110,7 +110,7 @@ class Function:
                     raise ValueError(f"gradient returned nothing for `{name}`")
                 own = _numbers(f"gradient: `{name}`", found[name])
                 if own.shape != (z.shape[1], *latent.shape):
-                    raise ValueError(f"gradient: `{name}` has shape {own.shape}, and not {(z.shape[1], *latent.shape)}")
+                    raise ValueError(f"gradient: `{name}` has shape {own.shape}, not {(z.shape[1], *latent.shape)}")
                 out[first : first + latent.size] = np.moveaxis(own, 0, -1).reshape(latent.size, z.shape[1])
             first += latent.size
         return out
@@ -120,7 +120,7 @@ class Function:
             return None
         for name in init:
             if name not in self.latents:
-                raise ValueError(f"init: there is no latent `{name}`; there are: {', '.join(self.latents)}")
+                raise ValueError(f"init: there is no latent `{name}`; the latents are {', '.join(self.latents)}")
         start: list[float | None] = []
         for name, latent in self.latents.items():
             if name not in init:
@@ -128,7 +128,7 @@ class Function:
                 continue
             own = array(name, init[name], "init")
             if own.shape != latent.shape:
-                raise ValueError(f"init: `{name}` has shape {own.shape}, and not {latent.shape}")
+                raise ValueError(f"init: `{name}` has shape {own.shape}, not {latent.shape}")
             start.extend(None if np.isnan(x) else float(x) for x in own.ravel())
         return start
 
@@ -140,5 +140,5 @@ class Function:
 def _numbers(whose: str, found: Any) -> NDArray[np.float64]:
     out = np.asarray(found)
     if out.dtype.kind not in "biuf":
-        raise TypeError(f"{whose} returned an array of dtype {out.dtype}; real numbers are needed")
+        raise TypeError(f"{whose} returned an array of dtype {out.dtype}; it must return real numbers")
     return np.asarray(out, dtype=np.float64, order="C")

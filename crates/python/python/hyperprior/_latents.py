@@ -1,4 +1,4 @@
-"""The hidden variables of a function: their shapes, and the values that they can take."""
+"""The latents of a function: their shapes and supports."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ Shape = "int | tuple[int, ...]"
 
 @dataclass(frozen=True)
 class Latent:
-    """An array of hidden variables that share a support; made by `binary`, `counts`, `integers`, `real`, `positive` and
-    `unit_interval`."""
+    """An array of latents with the same support, from `binary`, `counts`, `integers`, `real`, `positive` or `unit_interval`."""
 
     support: str
     shape: tuple[int, ...]
@@ -22,12 +21,12 @@ class Latent:
 
     @property
     def is_discrete(self) -> bool:
-        """Whether the values are whole numbers."""
+        """Whether the values are integers."""
         return self.support in ("integers", "counts")
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """The number of elements."""
         size = 1
         for length in self.shape:
             size *= length
@@ -40,18 +39,18 @@ def binary(shape: Any = ()) -> Latent:
 
 
 def integers(lower: int, upper: int, shape: Any = ()) -> Latent:
-    """Whole numbers from `lower` to `upper`, both included."""
+    """Integers from `lower` to `upper`, inclusive."""
     least, most = whole("lower", lower, -(2**53), 2**53), whole("upper", upper, -(2**53), 2**53)
     return Latent("integers", _shape(shape), float(least), float(most))
 
 
 def counts(shape: Any = ()) -> Latent:
-    """Whole numbers from zero up."""
+    """Integers from zero up."""
     return Latent("counts", _shape(shape))
 
 
 def real(shape: Any = ()) -> Latent:
-    """Any numbers."""
+    """Real numbers."""
     return Latent("real", _shape(shape))
 
 

@@ -23,15 +23,15 @@ class Model:
 
     Args:
         code: The model's text, or the path of its file.
-        data: Its data by name: numbers, lists or arrays of any real dtype. NaN, None and masked values are missing.
+        data: The data by name: numbers, lists or arrays of any real dtype. NaN, None and masked values are missing.
         init: Starting values by name, for some of the latents.
-        dialect: Whose reading of the language to follow where two exist: `jags` or `openbugs`.
-        eliminate: Which discrete latents are summed out exactly: `auto`, `none`, or names.
+        dialect: The dialect of the language, where they differ: `jags` or `openbugs`.
+        eliminate: Which discrete latents to marginalise exactly: `auto`, `none`, or names.
 
     Raises:
-        Error: The model cannot be compiled; what is wrong is drawn over its text.
-        TypeError: Something in the data is no number.
-        ValueError: An array in the data has no shape that can be used.
+        Error: The model cannot be compiled; the message marks the place in its text.
+        TypeError: The data contain something other than numbers.
+        ValueError: An array in the data is empty or ragged, or has an infinite value.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Model:
         name = "model"
         if isinstance(code, os.PathLike):
             path = Path(code)
-            # The file's name, or its folder's where the file's says nothing.
+            # The file's name, or its folder's for a file called `model`.
             name = path.parent.name if path.stem == "model" and path.parent.name else path.stem
             code = path.read_text(encoding="utf-8")
         self.code: str = text("code", code)
         if "{" not in self.code:
-            raise Error(f"{self.code!r} is no model: `model {{ ... }}` is. For a file give its pathlib.Path")
-        self._how = (text("dialect", dialect), names("eliminate", eliminate) or "auto")
-        #: The data as they were understood.
+            raise Error(f"{self.code!r} is not a model: write `model {{ ... }}`, or give the pathlib.Path of a file")
+        self._options = (text("dialect", dialect), names("eliminate", eliminate) or "auto")
+        #: The data as arrays of floats.
         self.data = arrays(data, "data")
         self._start = arrays(init, "init") if init is not None else None
         self.name = name
@@ -61,17 +61,17 @@ class Model:
             warnings.warn(self._program.drawn, stacklevel=2)
 
     def _compiled(self) -> Program:
-        return Program(self.code, self.name, self.data, self._start, *self._how)
+        return Program(self.code, self.name, self.data, self._start, *self._options)
 
     def with_data(self, data: Mapping[str, Any]) -> Model:
-        """The same model with other data, and without starting values."""
+        """The same model with other data and no starting values."""
         other = Model.__new__(Model)
-        changed = {"data": arrays(data, "data"), "_start": None, "_how": (self._how[0], "auto")}
+        changed = {"data": arrays(data, "data"), "_start": None, "_options": (self._options[0], "auto")}
         other.__setstate__(self.__getstate__() | changed)
         return other
 
     def __getstate__(self) -> dict[str, Any]:
-        # What was compiled is compiled again.
+        # The compiled program is not pickled but compiled again.
         return {key: value for key, value in self.__dict__.items() if key != "_program"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -80,16 +80,16 @@ class Model:
 
     @property
     def observed(self) -> list[str]:
-        """The names in the data that have a law in the model, as `y`."""
+        """The names in the data that the model gives a distribution, such as `y`."""
         return list(dict.fromkeys(name.partition("[")[0] for name in self._program.observed_names()))
 
     @property
     def latents(self) -> list[str]:
-        """The latents in few words, such as `z[1:150]`."""
+        """The latents as ranges, such as `z[1:150]`."""
         return self._program.latents()
 
     def __repr__(self) -> str:
-        return f"<hyperprior.Model {self.name}: {self._program.observed()} observed numbers; latents {', '.join(self.latents)}>"
+        return f"<hyperprior.Model {self.name}: {self._program.observed()} observed values; latents {', '.join(self.latents)}>"
 
     def _repr_html_(self) -> str:
         return f"<p>{escape(repr(self)[1:-1])}</p><pre>{escape(self.code)}</pre>"

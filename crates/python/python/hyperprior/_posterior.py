@@ -1,4 +1,4 @@
-"""What a fit leaves behind."""
+"""The result of a fit."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arguments import names, whole
+from ._arviz import to_arviz
 from ._draws import Draws
 from ._hyperprior import Error
 from ._model import Model
@@ -21,29 +22,29 @@ if TYPE_CHECKING:
 
 #: The columns of a summary, and what they are called in `summary.json`.
 _COLUMNS = {"mean": "mean", "sd": "sd", "5%": "q05", "median": "median", "95%": "q95", "mcse": "mcse", "ess": "ess"}
-#: Rows that are shown of a summary.
+#: The number of rows of a summary that are shown.
 _ROWS = 20
 
 
 def _number(x: float | None, digits: str) -> str:
-    # What is not a finite number is nothing in JSON.
+    # JSON has no NaN and no infinity: both are null.
     return "-" if x is None else format(x, digits)
 
 
 class Drawn:
-    """Draws, and what they say."""
+    """Draws and their summary."""
 
     def __init__(self, found: Mapping[str, Any], observed: Mapping[str, NDArray[np.float64]] | None = None) -> None:
         self._draws = Draws(found["values"], found["names"], found["discrete"], observed)
-        self._told: dict[str, Any] = json.loads(found["summary"])
-        told: dict[str, dict[str, Any]] = self._told.pop("parameters")
-        self._parameters = {name: told[name] for name in self._draws.names}
+        self._summary: dict[str, Any] = json.loads(found["summary"])
+        parameters: dict[str, dict[str, Any]] = self._summary.pop("parameters")
+        self._parameters = {name: parameters[name] for name in self._draws.names}
 
     def draws(self, name: str | None = None) -> Any:
-        """The draws of one name, of shape `(draws, *shape)`, or a mapping with those of every name.
+        """The draws of one variable, of shape `(draws, *shape)`, or a mapping with those of all variables.
 
-        Arrays of real numbers are views, and cannot be written to; those of discrete variables hold whole numbers. `name` may be
-        that of an array or of an element as BUGS writes it, `beta[2]`.
+        Arrays of continuous variables are read-only views; those of discrete variables are integers. `name` is an array, or an
+        element in the notation of BUGS, such as `beta[2]`.
         """
         return self._draws if name is None else self._draws[name]
 
@@ -56,19 +57,19 @@ class Drawn:
         try:
             import pandas
         except ImportError:
-            raise ImportError("summary() gives a pandas data frame; pip install 'hyperprior[pandas]'") from None
+            raise ImportError("summary() needs pandas; pip install 'hyperprior[pandas]'") from None
         rows = {column: [one[key] for one in self._parameters.values()] for column, key in _COLUMNS.items()}
         return pandas.DataFrame(rows, index=pandas.Index(self._parameters.keys(), name="name"))
 
     @property
     def names(self) -> list[str]:
-        """The names that there are draws of."""
+        """The names of the variables with draws."""
         return list(self._draws)
 
     @property
     def warnings(self) -> list[str]:
-        """What has to be known before the numbers are believed."""
-        return list(self._told["warnings"])
+        """Warnings about the result."""
+        return list(self._summary["warnings"])
 
     def _head(self) -> str:
         raise NotImplementedError
@@ -82,7 +83,7 @@ class Drawn:
         return f"<p>{escape(self._head())}</p>{warned}{self._table_html()}"
 
     def _rows(self) -> list[list[str]]:
-        # Continuous ones are few and first asked for.
+        # Continuous variables first: they are few and of most interest.
         is_discrete = dict(zip(self._draws.names, self._draws.discrete, strict=True))
         shown = sorted(self._parameters.items(), key=lambda item: is_discrete[item[0]])[:_ROWS]
         return [[name, *(_number(one[key], ".4g") for key in _COLUMNS.values())] for name, one in shown]
@@ -90,7 +91,8 @@ class Drawn:
     def _table(self) -> str:
         rows = [["name", *_COLUMNS], *self._rows()]
         widths = [max(len(row[c]) for row in rows) for c in range(len(rows[0]))]
-        lines = ["  ".join([row[0].ljust(widths[0]), *(x.rjust(w) for x, w in zip(row[1:], widths[1:], strict=True))]) for row in rows]
+        cells = [[row[0].ljust(widths[0]), *(x.rjust(w) for x, w in zip(row[1:], widths[1:], strict=True))] for row in rows]
+        lines = ["  ".join(row) for row in cells]
         return "\n".join(line.rstrip() for line in lines) + self._more()
 
     def _more(self) -> str:
@@ -104,29 +106,31 @@ class Drawn:
 
 
 class Posterior(Drawn):
-    """The posterior of a model: draws, what they say, and how far to trust them."""
+    """The posterior of a model: draws, summaries and diagnostics."""
 
     def __init__(self, model: Model | Function, found: Mapping[str, Any]) -> None:
         super().__init__(found, model.data if isinstance(model, Model) else None)
-        #: What was fitted.
+        #: The model that was fitted.
         self.model = model
-        #: The log density of each draw on the line, up to a constant; None where nothing was approximated.
+        #: The log density of each draw on the unconstrained scale, up to a constant; None if the posterior is exact.
         self.log_density: NDArray[np.float64] | None = found["log_density"]
-        #: The bound, step by step.
+        #: Estimates of the ELBO, step by step.
         self.trace: NDArray[np.float64] = found["trace"]
-        own = found.get("log_likelihood")
-        #: The log likelihood of each observation in each draw, where `loo` was asked for.
-        self.log_likelihood = Draws(own["values"], own["names"], own["discrete"]) if own is not None else None
+        pointwise = found.get("log_likelihood")
+        #: The log likelihood of each observation in each draw, with `loo=True`.
+        self.log_likelihood = (
+            Draws(pointwise["values"], pointwise["names"], pointwise["discrete"]) if pointwise is not None else None
+        )
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """All of `summary.json` but the parameters: elbo, evidence, khat, verdict, warnings, plan, course and what else there is."""
-        return self._told
+        """Everything in `summary.json` except the parameters: elbo, evidence, khat, verdict, warnings, fit_history and more."""
+        return self._summary
 
     @property
     def verdict(self) -> str:
-        """What may be believed: `trust`, `means-only` or `distrust`."""
-        return str(self._told["verdict"])
+        """How far to trust the result: `trust`, `means-only` or `distrust`."""
+        return str(self._summary["verdict"])
 
     def to_arviz(self) -> Any:
         """The draws for ArviZ, as one chain.
@@ -134,68 +138,66 @@ class Posterior(Drawn):
         Raises:
             ImportError: ArviZ is not installed.
         """
-        from ._arviz import to_arviz
-
-        return to_arviz(self)
+        model = self.model if isinstance(self.model, Model) else None
+        return to_arviz(self._draws, self._summary, self.log_density, self.log_likelihood, model)
 
     def predict(
         self,
         new_data: Mapping[str, Any],
-        carry: str | Sequence[str] | None = None,
+        reuse: str | Sequence[str] | None = None,
         monitor: str | Sequence[str] | None = None,
         draws: int | None = None,
         seed: int = 1,
     ) -> Prediction:
-        """What the fit foretells of new data, as `hyperprior predict` does.
+        """Posterior predictions for new data, as by `hyperprior predict`.
 
-        The parameters have the fit's draws; everything else that is not observed in the new data is drawn from its law given them.
+        The parameters keep the fit's draws; everything else that is not observed in the new data is simulated given them.
 
         Args:
-            new_data: All data of the model; responses that are to be foretold are NaN or left out.
-            carry: What has the fit's draws; what does not go row by row with the data, where it is not given.
-            monitor: What to keep; everything that is not carried over, where it is not given.
-            draws: How many draws; as many as the fit has, where it is not given.
+            new_data: All data of the model, with NaN for the values to predict; arrays to predict entirely can be left out.
+            reuse: Variables that keep the fit's draws; by default, those not indexed by rows of the data.
+            monitor: Quantities to save; by default all that are not reused.
+            draws: Number of draws; by default as many as the fit has.
             seed: The random seed.
         """
         if not isinstance(self.model, Model):
-            raise Error("predict needs a model in BUGS: a Function does not say how its data come about")
+            raise Error("predict needs a model in BUGS: a Function does not say how its data are generated")
         new = self.model.with_data(new_data)
-        named = (None if carry is None else names("carry", carry), None if monitor is None else names("monitor", monitor))
+        named = (None if reuse is None else names("reuse", reuse), None if monitor is None else names("monitor", monitor))
         len_ = whole("draws", draws, 1) if draws is not None else None
-        kept = (self._draws.block, self._draws.names)
-        found = self.model._program.predict(new._program, kept, named, (len_, whole("seed", seed, 0, 2**64 - 1)))
+        saved = (self._draws.block, self._draws.names)
+        found = self.model._program.predict(new._program, saved, named, (len_, whole("seed", seed, 0, 2**64 - 1)))
         prediction = Prediction(found, new.data)
         for warning in prediction.warnings:
             warnings.warn(warning, stacklevel=2)
         return prediction
 
     def _head(self) -> str:
-        told = self._told
-        khat = "" if told["khat"] is None else f", k-hat {told['khat']:.2f}"
-        bound, evidence = _number(told["elbo"]["value"], ".2f"), _number(told["evidence"]["log"], ".2f")
+        summary = self._summary
+        khat = "" if summary["khat"] is None else f", k-hat {summary['khat']:.2f}"
+        bound, evidence = _number(summary["elbo"]["value"], ".2f"), _number(summary["evidence"]["log"], ".2f")
         if self.verdict == "distrust":
-            evidence = f"at least {evidence}, not to be trusted"
+            evidence = f"at least {evidence} (unreliable)"
         return (
-            f"{told['model']}: {self._draws.block.shape[1]} draws by {told['method']}, verdict {self.verdict}, "
+            f"{summary['model']}: {self._draws.block.shape[1]} draws by {summary['method']}, verdict {self.verdict}, "
             f"ELBO {bound}, log evidence {evidence}{khat}"
         )
 
 
 class Prediction(Drawn):
-    """What a fit foretells of new data."""
+    """Posterior predictions for new data."""
 
     @property
     def elpd(self) -> dict[str, Any] | None:
-        """The log predictive density of the observations that the fit has not seen, its standard error and their number."""
-        elpd: dict[str, Any] | None = self._told["elpd"]
+        """The log predictive density of the new observations, its standard error and their number."""
+        elpd: dict[str, Any] | None = self._summary["elpd"]
         return elpd
 
     @property
     def diagnostics(self) -> dict[str, Any]:
-        """What was carried over, what was drawn anew, `elpd` and the warnings."""
-        return self._told
+        """The variables reused and resimulated, `elpd` and the warnings."""
+        return self._summary
 
     def _head(self) -> str:
-        carried = ", ".join(self._told["carried"]) or "nothing"
-        return f"{self._told['model']}: {self._told['draws']} draws; carried over: {carried}"
-
+        reused = ", ".join(self._summary["reused"]) or "nothing"
+        return f"{self._summary['model']}: {self._summary['draws']} draws; reused: {reused}"

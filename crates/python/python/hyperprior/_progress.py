@@ -1,4 +1,4 @@
-"""Progress while work goes on: a line on a terminal, a bar in a notebook, nothing anywhere else."""
+"""Progress bars: one line on a terminal, an HTML bar in a notebook, nothing elsewhere."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-#: Called with what is done, how much of it, of how much, and the bound where there is one.
-Tell = Callable[[str, int, int, "float | None"], None]
+#: Called with the name of the work, the amount done, the total, and the bound if there is one.
+Callback = Callable[[str, int, int, "float | None"], None]
 
 _WIDTH = 24
 
 
-def teller(progress: bool | Tell | None) -> Tell | None:
-    """Whoever is to be told: by itself where `progress` is None, always where it is True, nobody where it is False."""
+def callback(progress: bool | Callback | None) -> Callback | None:
+    """The function to report to: None if `progress` is False, or if it is None outside a terminal or notebook."""
     if callable(progress):
         return progress
     if progress is False:
@@ -26,14 +26,14 @@ def teller(progress: bool | Tell | None) -> Tell | None:
     return None
 
 
-def finish(tell: Tell | None) -> None:
-    """Takes away what was shown."""
-    if isinstance(tell, (_Terminal, _Notebook)):
-        tell.finish()
+def finish(report: Callback | None) -> None:
+    """Removes the progress bar."""
+    if isinstance(report, (_Terminal, _Notebook)):
+        report.finish()
 
 
 def _is_notebook() -> bool:
-    # Nobody is in a notebook who has not imported this.
+    # A notebook has imported IPython already.
     shell = sys.modules.get("IPython")
     running = shell.get_ipython() if shell is not None else None
     return running is not None and running.__class__.__name__ == "ZMQInteractiveShell"

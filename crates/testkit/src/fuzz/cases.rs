@@ -1,8 +1,8 @@
-//! The process that runs cases: it writes down the number of each before it begins it, so that whoever watches knows which one it
-//! was that ended it.
+//! The child process that runs cases: it writes the number of each case before starting it, so that the parent knows which one
+//! ended the process.
 
 use super::mutate::mutated;
-use super::{STACK, Target};
+use super::target::Target;
 use crate::memory;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -10,13 +10,15 @@ use std::fs::File;
 use std::io::{Seek, Write};
 use std::path::PathBuf;
 
+/// The default stack of a Rust thread.
+const STACK: usize = 2 << 20;
 /// A single input.
 pub(super) const ONLY: &str = "HYPERPRIOR_FUZZ_INPUT";
-/// Where the number of the case at hand goes, and which cases there are.
+/// The file for the number of the current case, and the range of cases.
 pub(super) const NOTE: &str = "HYPERPRIOR_FUZZ_NOTE";
 pub(super) const FROM: &str = "HYPERPRIOR_FUZZ_FROM";
 pub(super) const UNTIL: &str = "HYPERPRIOR_FUZZ_UNTIL";
-/// Written in the place of a number when all are done.
+/// Written instead of a number when all cases are done.
 pub(super) const DONE: u64 = u64::MAX;
 
 /// The cases of one process.
@@ -27,15 +29,15 @@ pub(super) struct Lot {
 }
 
 impl Lot {
-    /// What this process was started for, if it was started by one that watches.
+    /// The cases of this process, if a fuzzing parent started it.
     pub fn of_child() -> Option<Self> {
         let note = std::env::var_os(NOTE)?.into();
-        let number = |name| super::number(name).unwrap_or_else(|| panic!("{name} goes with {NOTE}"));
+        let number = |name| number(name).unwrap_or_else(|| panic!("{NOTE} is set without {name}"));
         Some(Self { note, from: number(FROM), until: number(UNTIL) })
     }
 }
 
-/// Case n: first the corpus as it is, then changed.
+/// Case n: first the corpus unchanged, then mutated.
 pub(super) fn input(target: &Target, seed: u64, case: u64) -> Vec<u8> {
     let inputs = &target.corpus.inputs;
     if let Some(whole) = inputs.get(case as usize) {
@@ -72,4 +74,10 @@ fn on_a_small_stack(target: &Target, work: impl FnOnce() + Send) {
             std::panic::resume_unwind(panic);
         }
     });
+}
+
+/// A number in an environment variable.
+pub(super) fn number(variable: &str) -> Option<u64> {
+    let text = std::env::var(variable).ok()?;
+    Some(text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is not a whole number")))
 }

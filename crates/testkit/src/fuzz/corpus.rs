@@ -1,20 +1,19 @@
-//! The inputs that cases are made from.
+//! The inputs from which cases are made.
 
 use std::path::{Path, PathBuf};
 
-/// Inputs, in the order of their files' names.
+/// Inputs, ordered by file name.
 #[derive(Clone, Debug, Default)]
 pub struct Corpus {
-    /// As they are.
+    /// The contents of the files.
     pub inputs: Vec<Vec<u8>>,
 }
 
 impl Corpus {
-    /// Every file of a folder, and of the folders in it, whose name ends like this; of any name where that is empty. A folder that is
-    /// not there has none.
+    /// Every file of a folder and its subfolders whose name has this ending; all files if it is empty. A missing folder has none.
     ///
     /// # Panics
-    /// Where one cannot be read.
+    /// If a file cannot be read.
     pub fn read(folder: &Path, ending: &str) -> Self {
         let mut files = Vec::new();
         collect(folder, &mut files);
@@ -23,13 +22,13 @@ impl Corpus {
         Self { inputs: files.iter().map(read).collect() }
     }
 
-    /// With those of another folder.
+    /// Adds the files of another folder.
     pub fn and(mut self, folder: &Path, ending: &str) -> Self {
         self.inputs.extend(Self::read(folder, ending).inputs);
         self
     }
 
-    /// With one more.
+    /// Adds one input.
     pub fn with(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.inputs.push(input.into());
         self

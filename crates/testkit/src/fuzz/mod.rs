@@ -1,8 +1,8 @@
-//! Fuzzing on stable Rust: a corpus of inputs, changed at random by a seeded generator, is run through a target in a process of its
-//! own, so that a panic, an overflow of the stack, a hang and too much memory are all seen, and the input is kept.
+//! Fuzzing on stable Rust: a seeded generator mutates a corpus of inputs, and a child process runs them through a target, so
+//! that panics, stack overflows, hangs and excessive memory are all detected, and the failing input is saved.
 //!
-//! Case n of a target depends on the seed, the corpus and n alone. A test that fuzzes is named as its target, in a binary whose
-//! allocator is [`memory::Bounded`](crate::memory::Bounded):
+//! Case n of a target depends on the seed, the corpus and n alone. A fuzz test has the same name as its target, in a binary
+//! whose allocator is [`memory::Bounded`](crate::memory::Bounded):
 //!
 //! ```ignore
 //! #[test]
@@ -13,68 +13,39 @@
 //! }
 //! ```
 //!
-//! `HYPERPRIOR_FUZZ_SECONDS=600` runs each target for so long instead, `HYPERPRIOR_FUZZ_SEED=2` takes other cases, and
+//! `HYPERPRIOR_FUZZ_SECONDS=600` runs each target for that time instead, `HYPERPRIOR_FUZZ_SEED=2` generates other cases, and
 //! `HYPERPRIOR_FUZZ_INPUT=FILE` runs that one input.
 
 mod cases;
 mod corpus;
 mod mutate;
 mod shrink;
+mod target;
 mod watch;
 
 pub use corpus::Corpus;
+pub use target::{Limits, Target};
 
+use cases::number;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use watch::{Ended, Watched};
 
-/// As little as a thread of somebody's program has.
-const STACK: usize = 2 << 20;
-/// Failures of so many kinds are enough to look at, and so many in all: each costs the start of a process.
+/// Stop after this many kinds of failure, or this many failures in all: each one costs a new process.
 const KINDS: usize = 8;
 const FAILURES: usize = 12;
 
-/// The most that one input may take.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits {
-    /// Of time.
-    pub seconds: u64,
-    /// Of memory.
-    pub bytes: usize,
-}
-
-impl Default for Limits {
-    /// Far above what inputs of this size need, far below what a machine has.
-    fn default() -> Self {
-        Self { seconds: 20, bytes: 3 << 29 }
-    }
-}
-
-/// What is fuzzed.
-pub struct Target<'a> {
-    /// The name of the test, with its modules: the process that runs the cases finds it by that.
-    pub name: &'a str,
-    /// What the cases are made from. Each is run as it is, too.
-    pub corpus: &'a Corpus,
-    /// Pieces that mean something to the target.
-    pub words: &'a [&'a str],
-    /// What an input may take.
-    pub limits: Limits,
-    /// Reads an input. It panics where something is wrong with what came of it.
-    pub run: &'a (dyn Fn(&[u8]) + Sync),
-}
-
 impl Target<'_> {
-    /// Runs so many cases, or as many as there is time for where `HYPERPRIOR_FUZZ_SECONDS` says how long.
+    /// Runs this many cases, or, if `HYPERPRIOR_FUZZ_SECONDS` is set, as many as fit into that time.
     ///
     /// # Panics
-    /// Where an input made the target panic, abort, hang or take too much memory: with the file that has the input.
+    /// If an input makes the target panic, abort, hang or use too much memory; the message names the file with the input.
     pub fn check(&self, cases: u64) {
         let seconds = number("HYPERPRIOR_FUZZ_SECONDS");
         self.check_until(cases, seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds)));
     }
 
-    /// Runs so many cases, whatever the environment says.
+    /// Runs this many cases, regardless of the environment.
     ///
     /// # Panics
     /// As [`check`](Self::check).
@@ -105,14 +76,14 @@ impl Target<'_> {
             first = case.saturating_add(1);
             failures_len += 1;
             match ended {
-                Ended::Well => break,
-                Ended::Badly { kind, .. } if failures.iter().any(|(other, _)| *other == kind) => {}
-                Ended::Badly { kind, said } => {
+                Ended::Passed => break,
+                Ended::Failed { kind, .. } if failures.iter().any(|(other, _)| *other == kind) => {}
+                Ended::Failed { kind, output } => {
                     let input = cases::input(self, seed, case);
                     let input = shrink::shrink(self, &folder, input, &kind);
                     let file = folder.join(format!("case-{case}"));
                     std::fs::write(&file, &input).unwrap_or_else(|e| panic!("cannot write {}: {e}", file.display()));
-                    failures.push((kind, format!("case {case}, {}:\n{said}", file.display())));
+                    failures.push((kind, format!("case {case}, {}:\n{output}", file.display())));
                 }
             }
         }
@@ -120,7 +91,7 @@ impl Target<'_> {
         let all: Vec<String> = failures.into_iter().map(|(kind, rest)| format!("{kind}\n{rest}")).collect();
         assert!(
             all.is_empty(),
-            "{} inputs of {} went wrong; copy each to the corpus of the target under a name that tells what it is\n\n{}",
+            "{} inputs of {} failed; copy each to the corpus of the target under a descriptive name\n\n{}",
             all.len(),
             self.name,
             all.join("\n\n")
@@ -128,12 +99,7 @@ impl Target<'_> {
     }
 }
 
-fn number(variable: &str) -> Option<u64> {
-    let text = std::env::var(variable).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{variable} = {text} is no whole number")))
-}
-
-/// Where a target's files go.
+/// The folder for a target's files.
 fn folder(name: &str) -> PathBuf {
     let exe = std::env::current_exe().expect("a test knows its own program");
     let target = exe.ancestors().nth(3).expect("a test lies in target/PROFILE/deps");

@@ -1,13 +1,13 @@
-//! Inputs changed at random: bytes, tokens, numbers, pieces of one input in another, depth, ends.
+//! Random mutations of inputs: bytes, tokens, numbers, splices, nesting, truncation.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use std::ops::Range;
 
-/// Inputs do not grow beyond this.
+/// The maximum length of an input.
 const LEN: usize = 1 << 16;
 
-/// Numbers that are likely to be at a limit of something.
+/// Numbers that are likely to hit a limit.
 const NUMBERS: [&str; 34] = [
     "0",
     "-0",
@@ -45,7 +45,7 @@ const NUMBERS: [&str; 34] = [
     "00000000000000000000001",
 ];
 
-/// Bytes that readers of text trip over: ends of lines, nothing, marks of order, halves and excesses of UTF-8.
+/// Bytes that often break text readers: line ends, NUL, byte order marks, incomplete and overlong UTF-8.
 const ODD: [&[u8]; 16] = [
     b"\0",
     b"\r",
@@ -65,10 +65,10 @@ const ODD: [&[u8]; 16] = [
     "\u{202e}".as_bytes(),
 ];
 
-/// One of the inputs with a few changes.
+/// One of the inputs with a few mutations.
 pub(super) fn mutated(inputs: &[Vec<u8>], words: &[&str], rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut input = one_of(inputs, rng).clone();
-    // Mostly few, so that what comes before the change is still understood; now and then many.
+    // Usually few, so that the text before the mutation still parses; occasionally many.
     let changes = 1 << rng.random_range(0..5_u32);
     for _ in 0..rng.random_range(1..=changes) {
         change(&mut input, inputs, words, rng);
@@ -115,7 +115,7 @@ fn change(input: &mut Vec<u8>, inputs: &[Vec<u8>], words: &[&str], rng: &mut Cha
         12 | 13 => replace(input, &tokens, b"", rng),
         14 => swap(input, &tokens, rng),
         15 | 16 => {
-            // A token of the same kind elsewhere: what stands there is well formed, and means something else.
+            // A token of the same kind from elsewhere: the input stays well formed but means something else.
             let other = one_of(inputs, rng);
             let others = self::tokens(other);
             if let (Some(token), true) = (pick(&tokens, rng), !others.is_empty()) {
@@ -151,7 +151,7 @@ fn splice(input: &mut Vec<u8>, other: &[u8], rng: &mut ChaCha8Rng) {
     input.extend_from_slice(&other[place(other, rng)..]);
 }
 
-/// The same piece many times: brackets within brackets, signs before signs, or a line that is longer than anybody's.
+/// The same piece many times: nested brackets, repeated signs, or a very long line.
 fn deepen(input: &mut Vec<u8>, words: &[&str], rng: &mut ChaCha8Rng) {
     const SIGNS: [&str; 8] = ["(", "[", "{", "-", "!", "[1,", "{\"a\":", "c("];
     let sign = if words.is_empty() || rng.random() { one_of(&SIGNS, rng) } else { one_of(words, rng) };
@@ -196,7 +196,7 @@ fn pick(tokens: &[Range<usize>], rng: &mut ChaCha8Rng) -> Option<Range<usize>> {
     (!tokens.is_empty()).then(|| one_of(tokens, rng).clone())
 }
 
-/// Words, numbers and single signs, by their places; blanks are between them.
+/// The ranges of words, numbers and single symbols; blanks separate them.
 fn tokens(input: &[u8]) -> Vec<Range<usize>> {
     let mut tokens: Vec<Range<usize>> = Vec::new();
     for (at, byte) in input.iter().enumerate() {
@@ -241,7 +241,7 @@ mod tests {
         assert_eq!(found, signs);
     }
 
-    /// Catches a change that never happens, one that panics at an edge, and inputs without a bound.
+    /// Catches a mutation that never happens, one that panics at an edge, and inputs that grow without bound.
     #[test]
     fn inputs_change_in_many_ways_and_stay_small() {
         let inputs = [b"model { x ~ dnorm(0, 1) }\n".to_vec(), Vec::new(), b"7".to_vec()];

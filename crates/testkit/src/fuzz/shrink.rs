@@ -1,20 +1,20 @@
-//! The same failure from a shorter input.
+//! Shrinks a failing input.
 
-use super::Target;
 use super::cases::ONLY;
+use super::target::Target;
 use super::watch::kind;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long is spent on it.
+/// The time limit for shrinking.
 const TIME: Duration = Duration::from_secs(10);
 
-/// Takes pieces out of an input for as long as it fails in the same way.
+/// Removes pieces of an input as long as it fails in the same way.
 pub(super) fn shrink(target: &Target, folder: &Path, mut input: Vec<u8>, wanted: &str) -> Vec<u8> {
     let began = Instant::now();
     if wanted.starts_with("hung") {
-        // Each try would take as long as a hang does.
+        // Each attempt would take as long as the hang.
         return input;
     }
     let mut piece = input.len().div_ceil(2);
@@ -51,6 +51,6 @@ fn fails(target: &Target, folder: &Path, input: &[u8]) -> Option<String> {
     if output.status.success() {
         return None;
     }
-    let said = [output.stdout, output.stderr].concat();
-    Some(kind(&String::from_utf8_lossy(&said), output.status))
+    let text = [output.stdout, output.stderr].concat();
+    Some(kind(&String::from_utf8_lossy(&text), output.status))
 }

@@ -1,4 +1,4 @@
-//! A process that runs cases, and what becomes of it.
+//! Watches a child process that runs cases.
 
 use super::cases::{DONE, NOTE};
 use std::fs::File;
@@ -9,39 +9,39 @@ use std::time::{Duration, Instant};
 
 /// How a process ended.
 pub(super) enum Ended {
-    /// All is well, or time is up.
-    Well,
-    /// A case went wrong.
-    Badly {
-        /// In one line; two of one kind have the same.
+    /// No failure, or time is up.
+    Passed,
+    /// A case failed.
+    Failed {
+        /// One line; failures of the same kind share it.
         kind: String,
-        /// The end of what the process said.
-        said: String,
+        /// The end of the process's output.
+        output: String,
     },
 }
 
-/// A process, and the files that tell of it.
+/// A process and its output files.
 pub(super) struct Watched {
     child: Child,
     note: PathBuf,
-    said: PathBuf,
+    output: PathBuf,
 }
 
 impl Watched {
-    /// The test `name` of this program in a process of its own.
+    /// Runs the test `name` of this program in a child process.
     pub fn start(name: &str, folder: &Path, variables: &[(&str, u64)]) -> Self {
-        let (note, said) = (folder.join("note"), folder.join("said"));
+        let (note, output) = (folder.join("note"), folder.join("output"));
         let _ = std::fs::remove_file(&note);
-        let file = File::create(&said).expect("a file for what is said");
+        let file = File::create(&output).expect("a file for the output");
         let mut command = Command::new(std::env::current_exe().expect("a test knows its own program"));
         command.args([name, "--exact", "--nocapture", "--test-threads=1"]).env(NOTE, &note).env("RUST_BACKTRACE", "0");
         command.envs(variables.iter().map(|(name, value)| (name, value.to_string())));
-        let both = file.try_clone().expect("one file for both");
+        let both = file.try_clone().expect("one file for both streams");
         let child = command.stdin(Stdio::null()).stdout(both).stderr(file).spawn().expect("a test starts itself");
-        Self { child, note, said }
+        Self { child, note, output }
     }
 
-    /// Waits for its end, or until it spends too long on one case. With the case it was at.
+    /// Waits until it ends or spends too long on one case; also returns the case it had reached.
     pub fn wait(mut self, most: Duration, deadline: Option<Instant>) -> (u64, Ended) {
         let (mut case, mut since) = (None, Instant::now());
         let mut wait = Duration::from_millis(2);
@@ -57,11 +57,12 @@ impl Watched {
             }
             if deadline.is_some_and(|end| Instant::now() > end) {
                 self.end();
-                return (at, Ended::Well);
+                return (at, Ended::Passed);
             }
             if since.elapsed() > most {
                 self.end();
-                return (at, Ended::Badly { kind: format!("hung for {} s", most.as_secs()), said: self.told() });
+                let kind = format!("hung for {} s", most.as_secs());
+                return (at, Ended::Failed { kind, output: self.output_end() });
             }
             sleep(wait);
             wait = (2 * wait).min(Duration::from_millis(50));
@@ -80,31 +81,31 @@ impl Watched {
 
     fn judge(&self, status: ExitStatus, case: Option<u64>) -> Ended {
         if status.success() {
-            assert!(case.is_some(), "the process ran no test: a target is named as its test, with its modules");
+            assert!(case.is_some(), "the process ran no test: a target's name must be its test's, with its modules");
             assert_eq!(case, Some(DONE), "the process ended before its cases");
-            return Ended::Well;
+            return Ended::Passed;
         }
-        let said = self.told();
-        assert!(case.is_some(), "the process ended before the first case:\n{said}");
-        Ended::Badly { kind: kind(&said, status), said }
+        let output = self.output_end();
+        assert!(case.is_some(), "the process ended before the first case:\n{output}");
+        Ended::Failed { kind: kind(&output, status), output }
     }
 
-    /// The end of what it said.
-    fn told(&self) -> String {
-        let said = std::fs::read(&self.said).unwrap_or_default();
-        let start = said.len().saturating_sub(2000);
-        String::from_utf8_lossy(&said[start..]).into_owned()
+    /// The end of its output.
+    fn output_end(&self) -> String {
+        let output = std::fs::read(&self.output).unwrap_or_default();
+        let start = output.len().saturating_sub(2000);
+        String::from_utf8_lossy(&output[start..]).into_owned()
     }
 }
 
-/// What tells one failure from another: the place of a panic, the reason of an abort.
-pub(super) fn kind(said: &str, status: ExitStatus) -> String {
-    let telling = |line: &&str| {
+/// What distinguishes failures: the location of a panic, the reason of an abort.
+pub(super) fn kind(output: &str, status: ExitStatus) -> String {
+    let is_reason = |line: &&str| {
         ["panicked at ", "has overflowed its stack", "memory allocation of "].iter().any(|part| line.contains(part))
     };
-    let Some(line) = said.lines().find(telling) else { return status.to_string() };
+    let Some(line) = output.lines().find(is_reason) else { return status.to_string() };
     if line.contains("memory allocation of ") {
-        return "asked for too much memory".to_owned();
+        return "used too much memory".to_owned();
     }
     line.split_once("panicked at ").map_or(line, |(_, place)| place).to_owned()
 }

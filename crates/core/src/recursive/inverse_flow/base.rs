@@ -1,7 +1,8 @@
-//! The factorised base as kernels: features of counts, every coordinate's log density, and its pullback.
+//! Kernels of the factorised base: features of counts, the log density of every coordinate, and its pullback.
 
-use super::{Features, InverseFlow, held};
+use super::layout::{Coordinate, InverseFlow, held};
 use crate::recursive::Cache;
+use crate::recursive::features::Features;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::{self, LANES, Simd, load, prelude::*, splat, store, sums};
 use hyperprior_math::special::HALF_LN_2_PI;
@@ -26,20 +27,9 @@ fn count_features_kernel<S: Simd>(s: S, r: &InverseFlow, z: &Batch, out: &mut Ba
     }
 }
 hyperprior_math::simd_fn!(
-    /// [`Features::Count`] of every count, ln(1 + z) and z/8, without a scalar logarithm each.
+    /// [`Features::Count`] of every count, ln(1 + z) and z/8, vectorised.
     pub(super) fn write_count_features(r: &InverseFlow, z: &Batch, out: &mut Batch) = count_features_kernel
 );
-
-/// One coordinate's base: N(a + b·t + g·x_c, exp(e + f·t)²).
-#[derive(Clone, Copy)]
-pub(super) struct Coordinate<'a> {
-    /// a, b.
-    pub(super) location: &'a [f64],
-    /// e, f.
-    pub(super) log_scale: &'a [f64],
-    /// g.
-    pub(super) condition: &'a [f64],
-}
 
 #[inline(always)]
 fn affine<S: Simd>(s: S, n: usize, coefficients: &[f64], columns: &[f64], draws_len: usize, at: usize) -> simd::V<S> {
@@ -61,7 +51,7 @@ fn condition<S: Simd>(s: S, g: &[f64], given: &[f64], draws_len: usize, at: usiz
 }
 
 /// Eight draws of one coordinate: x₀ standardised, the inverse of its scale, and log N. `n` is the number of features, which
-/// the compiler should know where it is small.
+/// should be a compile-time constant if it is small.
 #[inline(always)]
 fn standardise<S: Simd>(
     s: S,
@@ -92,7 +82,7 @@ hyperprior_math::simd_fn!(
     pub(super) fn base_term(c: Coordinate, features: &[f64], given: &[f64], x: &[f64], out: &mut [f64]) = base_term_kernel
 );
 
-/// Adds one coordinate's base term to `term` and `out`, and keeps x₀ standardised and the inverse of its scale.
+/// Adds one coordinate's base term to `term` and `out`, and stores x₀ standardised and the inverse of its scale.
 #[inline(always)]
 fn coordinate_term<S: Simd>(
     s: S,
@@ -112,7 +102,7 @@ fn coordinate_term<S: Simd>(
     }
 }
 
-/// [`base_terms`] where r is plain; `n` is known to the compiler.
+/// [`base_terms`] if r is plain; `n` is a compile-time constant.
 #[inline(always)]
 fn plain_terms<S: Simd>(
     s: S,
@@ -200,7 +190,7 @@ fn coordinate_pullback<S: Simd>(
     let mut v = [splat(s, 0.0); LANES];
     for at in (0..draws_len).step_by(LANES) {
         let (t, w) = (load(s, standard, at, 0.0), load(s, weight, at, 0.0));
-        // A dropped draw has weight 0 and stays out even where its scale is nothing.
+        // An invalid draw has weight 0 and is left out even if its scale is zero.
         let counts = w.simd_eq(splat(s, 0.0));
         let d_mean = counts.select(splat(s, 0.0), w * t * load(s, inverse, at, 0.0));
         let d_log_sd = counts.select(splat(s, 0.0), w * (t * t - 1.0));
@@ -221,7 +211,7 @@ fn coordinate_pullback<S: Simd>(
         d[f] += lanes[f];
         d[1 + n + f] += lanes[HALF + f];
     }
-    // Features beyond those that share a vector, which only tables have.
+    // Features beyond those that fit in one vector; only tables have them.
     for f in HALF - 1..n {
         let t = &features[f * draws_len..(f + 1) * draws_len];
         d[1 + f] += dot(to.mean, t);
@@ -229,7 +219,7 @@ fn coordinate_pullback<S: Simd>(
     }
 }
 
-/// [`base_pullback`] where r is plain and no latent is differentiated; `n` is known to the compiler.
+/// [`base_pullback`] if r is plain and no latent is differentiated; `n` is a compile-time constant.
 #[inline(always)]
 fn plain_pullback<S: Simd>(
     s: S,

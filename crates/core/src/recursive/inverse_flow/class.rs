@@ -1,6 +1,6 @@
 //! r(k | z), which component of a mixture the noise came from: softmax_k(c_k + Σ_i a_ki·t(z_i)).
 
-use super::{Covered, InverseFlow, prepared};
+use super::layout::{Covered, InverseFlow, prepared};
 use crate::recursive::Cache;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::vector::{add_scaled, dot, log_sum_exp_columns};

@@ -1,156 +1,32 @@
-//! The inverse flow: r is a factorised Gaussian seen through planar layers whose inverse has the parametric form.
+//! The inverse flow: r is a factorised Gaussian under planar layers whose inverse has the parametric form.
 //!
 //! `eq:r-base-dist`: r(λ₀ | z) = Π_j N(λ₀_j; a_j + b_j·t(z_i), exp(e_j + f_j·t(z_i))²), λ₀ = g₁⁻¹ ∘ … ∘ g_K⁻¹(λ), and
-//! log r(λ | z) = log r(λ₀ | z) + Σ_k log|det ∂g_k⁻¹/∂λ_k|. Here t(z_i) are a few functions of the latent whose parameter j
-//! is, so every z_i sits in terms of its own: the locality that keeps the gradient's variance low. O(Kd).
+//! log r(λ | z) = log r(λ₀ | z) + Σ_k log|det ∂g_k⁻¹/∂λ_k|. Here t(z_i) are a few features of the latent that parameter j
+//! belongs to, so every z_i appears only in its own terms: the locality that keeps the gradient's variance low. O(Kd).
 //!
 //! A flow of length 0 is the *factorised* approximation. On the noise of a mixture every component has its own flow and
 //! base, and r(k | z) = softmax_k(c_k + Σ_i a_ki·t(z_i)).
 
 mod base;
 mod class;
+mod layout;
 
-use self::base::{Coordinate, base_pullback, base_term, base_terms, write_count_features};
+pub use layout::InverseFlow;
+
+use self::base::{base_pullback, base_term, base_terms, write_count_features};
+use self::layout::{held, prepared};
 use super::features::Features;
 use super::same_as_prior::pick;
 use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
-use crate::likelihood::{Kind, Likelihood};
 use crate::prior::Start;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::flow::Planar;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::add_scaled;
 use rand_distr::{Distribution, StandardNormal};
-use std::ops::Range;
-
-/// Up to how many point-mass parameters the base's means depend on; beyond, they are left out to keep the cost O(Kd).
-const CONDITION_MAX: usize = 32;
-
-/// A latent that r covers.
-#[derive(Clone, Debug)]
-struct Covered {
-    latent: usize,
-    /// Its parameters, counted from the first covered one.
-    coordinates: Range<usize>,
-    features: Features,
-    features_len: usize,
-    /// Where its features are among all features.
-    first_feature: usize,
-    /// Where its coordinates' base parameters start.
-    first_parameter: usize,
-    /// How many base parameters a coordinate has.
-    coordinate_len: usize,
-    is_pathwise: bool,
-}
-
-/// The inverse flow over a factorised base; φ is, per component, the layers' parameters and then each coordinate's
-/// a, b, e, f and weights on the point masses' parameters; last, the logits of r(k | z).
-#[derive(Clone, Debug)]
-pub struct InverseFlow {
-    flow: Planar,
-    space: Space,
-    components_len: usize,
-    /// How many leading coordinates are given, and how many of them the means look at.
-    given: usize,
-    condition_len: usize,
-    covered: Vec<Covered>,
-    /// For each latent, its place in `covered`.
-    by_latent: Vec<Option<usize>>,
-    features_len: usize,
-    base_len: usize,
-    /// How many features each latent has, where all have as many, one coordinate each and nothing to look at besides: then
-    /// everything lies in the latents' order, and a loop need not ask where.
-    plain: Option<usize>,
-}
-
-/// The batches that [`Recursive::prepare`] leaves: t(z), and the logits of r(k | z) with their log sum.
-mod prepared {
-    pub const FEATURES: usize = 0;
-    pub const LOGITS: usize = 1;
-    pub const LEN: usize = 2;
-}
-
-/// The batches that [`Recursive::forward`] leaves: λ₀, the layers' tanh, each covered latent's base term, and each
-/// coordinate's standardised λ₀ with the inverse of its scale.
-mod held {
-    pub const BASE: usize = 0;
-    pub const TANH: usize = 1;
-    pub const TERMS: usize = 2;
-    pub const STANDARD: usize = 3;
-    pub const INVERSE: usize = 4;
-    pub const LEN: usize = 5;
-}
 
 impl InverseFlow {
-    /// An inverse flow of `layers_len` layers for this likelihood. On the noise, `components_len` is the prior's number of
-    /// components; on λ it is not looked at.
-    pub fn new(likelihood: &dyn Likelihood, components_len: usize, layers_len: usize, space: Space) -> Self {
-        let given = likelihood.point_mass_len();
-        let condition_len = if given <= CONDITION_MAX { given } else { 0 };
-        let mut covered = Vec::new();
-        let mut by_latent = vec![None; likelihood.latents_len()];
-        let (mut features_len, mut base_len) = (0, 0);
-        for i in 0..likelihood.latents_len() {
-            if likelihood.kind(i) == Kind::PointMass {
-                continue;
-            }
-            let range = likelihood.lambda_range(i);
-            let features = Features::for_support(likelihood.support(i));
-            let coordinates = range.start - given..range.end - given;
-            let coordinate_len = 2 + 2 * features.len() + condition_len;
-            let parameters = coordinates.len() * coordinate_len;
-            by_latent[i] = Some(covered.len());
-            covered.push(Covered {
-                latent: i,
-                coordinates,
-                features,
-                features_len: features.len(),
-                first_feature: features_len,
-                first_parameter: base_len,
-                coordinate_len,
-                is_pathwise: likelihood.kind(i) == Kind::Pathwise,
-            });
-            features_len += features.len();
-            base_len += parameters;
-        }
-        let len = likelihood.lambda_len() - given;
-        let components_len = if space == Space::Noise { components_len } else { 1 };
-        let flow = Planar { len, layers_len };
-        let features_of_first = covered.first().map_or(0, |c: &Covered| c.features_len);
-        let is_plain = |c: &Covered| c.coordinates.len() == 1 && c.features_len == features_of_first;
-        let plain = (condition_len == 0 && covered.iter().all(is_plain)).then_some(features_of_first);
-        Self { flow, space, components_len, given, condition_len, covered, by_latent, features_len, base_len, plain }
-    }
-
-    /// The factorised approximation: an inverse flow of length 0.
-    pub fn factorised(likelihood: &dyn Likelihood, components_len: usize, space: Space) -> Self {
-        Self::new(likelihood, components_len, 0, space)
-    }
-
-    fn component_len(&self) -> usize {
-        self.flow.parameters_len() + self.base_len
-    }
-
-    fn component(&self, at: Surroundings) -> usize {
-        if self.components_len > 1 { at.component } else { 0 }
-    }
-
-    /// The layers' and the base's parameters of component `k`.
-    fn split<'a>(&self, phi: &'a [f64], k: usize) -> (&'a [f64], &'a [f64]) {
-        phi[k * self.component_len()..(k + 1) * self.component_len()].split_at(self.flow.parameters_len())
-    }
-
-    /// The parameters of coordinate `c` of a latent, c counted within the latent.
-    #[inline(always)]
-    fn coordinate<'a>(&self, base: &'a [f64], covered: &Covered, c: usize) -> Coordinate<'a> {
-        let first = covered.first_parameter + c * covered.coordinate_len;
-        let (location, rest) = base[first..first + covered.coordinate_len].split_at(1 + covered.features_len);
-        let (log_scale, condition) = rest.split_at(1 + covered.features_len);
-        Coordinate { location, log_scale, condition }
-    }
-
     fn write_features(&self, z: &Batch, out: &mut Batch) {
         write_count_features(self, z, out);
         for covered in self.covered.iter().filter(|c| c.features != Features::Count) {
@@ -161,10 +37,6 @@ impl InverseFlow {
                 }
             }
         }
-    }
-
-    fn features<'a>(&self, features: &'a Batch, covered: &Covered) -> &'a [f64] {
-        features.columns(covered.first_feature..covered.first_feature + covered.features_len)
     }
 }
 
@@ -390,7 +262,7 @@ impl Recursive for InverseFlow {
             if self.space == Space::Noise {
                 continue;
             }
-            // On λ, r starts where the prior starts.
+            // On λ, r starts at the prior's start.
             for covered in &self.covered {
                 for (c, j) in covered.coordinates.clone().enumerate() {
                     let at = base + covered.first_parameter + c * covered.coordinate_len;

@@ -1,6 +1,7 @@
 //! The fitted Gaussians of all components for given z: their shares, modes and precisions, and the density of their mixture.
 
-use super::{Fitted, GaussianFit, MixtureGaussian, PREPARED, laplace, propagation};
+use super::layout::{Fitted, GaussianFit, MixtureGaussian, PREPARED};
+use super::{laplace, propagation};
 use crate::recursive::{Space, Surroundings};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed, packed_len};
@@ -8,7 +9,7 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::HALF_LN_2_PI;
 use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
 
-/// A component's Gaussian, taken apart into what is given (λ_c) and what is covered (λ_d).
+/// A component's Gaussian, split into the given λ_c and the covered λ_d.
 pub(super) struct Pieces {
     pub(super) mean: Vec<f64>,
     pub(super) scale: Vec<f64>,
@@ -58,7 +59,7 @@ impl MixtureGaussian {
         }
     }
 
-    /// Where λ_d's component-k location is before ε_d moves it, μ_d + L_dc ε_c, and log N(λ_c; k), given λ_c.
+    /// The conditional location μ_d + L_dc ε_c of λ_d in component k, and log N(λ_c; k), given λ_c.
     pub(super) fn offset(
         &self,
         pieces: &Pieces,
@@ -153,7 +154,7 @@ impl MixtureGaussian {
         scratch.give(log_pi);
     }
 
-    /// out\[s\] = log N(ε; m, (C Cᵀ)⁻¹); `white` is left holding Cᵀ (ε − m).
+    /// out\[s\] = log N(ε; m, (C Cᵀ)⁻¹); `white` receives Cᵀ (ε − m).
     pub(super) fn log_normal(
         &self,
         eps: &[f64],
@@ -191,7 +192,7 @@ impl MixtureGaussian {
         -(0..self.shape.lambda_len).map(|i| pieces.scale[packed(i, i)].ln()).sum::<f64>()
     }
 
-    /// log r at these draws, from solved modes; on λ the components' terms are left in `joint`.
+    /// log r at these draws, from the solved modes; on λ the components' terms are stored in `joint`.
     pub(super) fn log_density(
         &self,
         at: Surroundings,

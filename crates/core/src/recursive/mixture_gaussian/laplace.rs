@@ -1,19 +1,19 @@
 //! The Gaussian at the mode: Newton's method on log N(ε; 0, I) + log q(z | λ(ε)), V⁻¹ = I + Lᵀ W L with W the Fisher
 //! information of z about λ at the mode, and the evidence q(z | m) N(m) |2π V|^½.
 
-use super::{Fitted, Shape};
+use super::layout::{Fitted, Shape};
 use crate::likelihood::Likelihood;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed};
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::add_scaled;
 
-/// Newton's steps at most; a draw that has not settled by then still gives a density, only a less apt one.
+/// The maximum number of Newton steps; a draw that has not converged by then still has a valid density, but a less accurate one.
 const STEPS_MAX: usize = 25;
-/// A step in λ longer than this is cut: the log of a rate cannot be trusted further than that.
+/// Longer steps in λ are shortened: the quadratic approximation in the log of a rate is not reliable beyond this.
 const STEP_LENGTH_MAX: f64 = 2.0;
-/// A draw whose step in ε is below this has settled.
-const SETTLED: f64 = 1e-9;
+/// A draw whose step in ε is below this has converged.
+const CONVERGED: f64 = 1e-9;
 
 pub(super) fn solve(
     shape: &Shape,
@@ -66,9 +66,8 @@ pub(super) fn solve(
             for j in 0..n {
                 mode[j * draws_len + s] += cut * step[j * draws_len + s];
             }
-            // A draw stops on its own account, so that its r depends on its own z and nothing else. A step that is not a
-            // number ends here too.
-            if !(longest(&step) > SETTLED) {
+            // Each draw stops separately, so that its r depends only on its own z. A NaN step ends here too.
+            if !(longest(&step) > CONVERGED) {
                 active[s] = 0.0;
             }
         }

@@ -1,21 +1,25 @@
-//! A Gaussian per component of the prior, fitted to q(λ | k, z) for every draw: the analytic recursive approximations.
+//! The analytic recursive approximations: a Gaussian per component of the prior, fitted to q(λ | k, z) for every draw.
 //!
 //! With λ = μ_k + L_k ε, the posterior of the noise behind a draw is log q(ε | k, z) = log N(ε; 0, I) +
 //! log q(z | μ_k + L_k ε) + const. It is approximated by N(m_k, V_k), and its evidence gives the component's share ρ_k. Then
 //! r(k, ε | z) = ρ_k N(ε; m_k, V_k) on the noise, and Σ_k ρ_k N(λ; …) on λ.
 //!
-//! Two ways of fitting the Gaussian: [mode and curvature](laplace), called mixture-Laplace, exact enough for counts; and
-//! [matched moments](propagation), called mixture-EP, for binary latents with wide λ, whose posteriors are one-sided and
-//! leave their mode behind.
+//! Two methods fit the Gaussian: [mode and curvature](laplace), called mixture-Laplace, accurate enough for counts; and
+//! [matched moments](propagation), called mixture-EP, for binary latents with wide λ, whose posteriors are skewed and have
+//! their mean far from the mode.
 //!
 //! Neither has parameters, and both are held fixed in θ (any density may serve as r, so a gradient that treats it as
 //! constant is the gradient of a valid bound). They do not split by latent: O(K d³) per draw, for small λ.
 
 mod component;
 mod laplace;
+mod layout;
 mod propagation;
 
+pub use layout::{GaussianFit, MixtureGaussian};
+
 use self::component::Pieces;
+use self::layout::{PREPARED, Shape};
 use super::same_as_prior::pick;
 use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
@@ -28,66 +32,8 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::{add_scaled, log_sum_exp_columns};
 use rand_distr::{Distribution, StandardNormal};
-use serde::{Deserialize, Serialize};
-use std::ops::Range;
 
-/// How each Gaussian is fitted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum GaussianFit {
-    /// At the mode, with the curvature there: mixture-Laplace.
-    #[default]
-    Laplace,
-    /// By matching moments, expectation propagation: mixture-EP.
-    ExpectationPropagation,
-}
-
-/// The analytic r for Gaussian and mixture priors.
-#[derive(Clone, Debug)]
-pub struct MixtureGaussian {
-    fit: GaussianFit,
-    space: Space,
-    components_len: usize,
-    shape: Shape,
-}
-
-/// What of λ is covered.
-#[derive(Clone, Debug)]
-struct Shape {
-    latents_len: usize,
-    lambda_len: usize,
-    /// How many leading parameters are given.
-    given: usize,
-    /// The latents that are covered, with their places among the covered parameters.
-    covered: Vec<(usize, Range<usize>)>,
-}
-
-impl Shape {
-    fn covered_len(&self) -> usize {
-        self.lambda_len - self.given
-    }
-
-    /// λ's covered columns ← offset + L ε.
-    fn place(&self, block: &[f64], offset: &Batch, eps: &[f64], lambda: &mut Batch) {
-        let columns = lambda.columns_mut(self.given..self.lambda_len);
-        columns.copy_from_slice(offset.as_slice());
-        linalg::lower_multiply(block, eps, columns, offset.draws_len());
-    }
-}
-
-/// The Gaussian fitted to each draw: a column per number.
-struct Fitted<'a> {
-    /// m.
-    mode: &'a mut [f64],
-    /// The packed Cholesky factor of V⁻¹.
-    precision: &'a mut [f64],
-    /// log ∫ N(ε; 0, I) q(z | λ(ε)) dε, as the fit has it.
-    evidence: &'a mut [f64],
-}
-
-/// What [`Recursive::prepare`] leaves: the log shares, the modes and the Cholesky factors of the precisions, all components'.
-const PREPARED: usize = 3;
-/// What [`Recursive::forward`] leaves: on λ each component's log share plus log density; and log r.
+/// What [`Recursive::forward`] stores: on λ each component's log share plus log density; and log r.
 const HELD: usize = 2;
 
 fn fit_name(fit: GaussianFit) -> &'static str {
@@ -101,9 +47,9 @@ impl MixtureGaussian {
     /// For this likelihood and prior.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] where the prior is not made of Gaussians, where a factor is differentiated pathwise (its draw
-    /// would move the Gaussian), where r is on λ beside point masses, or where moments are to be matched for a factor of
-    /// several parameters.
+    /// [`Error::Mismatch`] if the prior does not consist of Gaussians, if a factor is differentiated pathwise (the Gaussian would
+    /// depend on its draw), if r is on λ and there are point masses, or if moments are to be matched for a factor of several
+    /// parameters.
     pub fn new(likelihood: &dyn Likelihood, prior: &dyn Prior, fit: GaussianFit, space: Space) -> Result<Self> {
         let mismatch = |second: String, reason: &str| Error::Mismatch {
             first: format!("the {} approximation", fit_name(fit)),
@@ -117,11 +63,11 @@ impl MixtureGaussian {
             ));
         }
         if !likelihood.is_factorised() {
-            return Err(mismatch("the likelihood".to_owned(), "it is no product of factors; use an inverse flow"));
+            return Err(mismatch("the likelihood".to_owned(), "it is not a product of factors; use an inverse flow"));
         }
         let given = likelihood.point_mass_len();
         if given > 0 && space == Space::Lambda {
-            return Err(mismatch("point masses".to_owned(), "write it on the noise instead of on λ"));
+            return Err(mismatch("point masses".to_owned(), "put it on the noise instead of on λ"));
         }
         let mut covered = Vec::new();
         for i in 0..likelihood.latents_len() {
@@ -246,7 +192,7 @@ impl Recursive for MixtureGaussian {
         scratch: &mut Scratch,
     ) {
         if self.space == Space::Noise {
-            // The noise is fixed and r is held fixed in θ: nothing moves.
+            // The noise and r are both held fixed in θ.
             return;
         }
         let (n, draws_len) = (self.shape.covered_len(), x.draws_len());

@@ -1,23 +1,23 @@
 //! The Gaussian with the right moments: expectation propagation over the factors q(z_i | λ_i).
 //!
-//! Each factor is stood in for by a Gaussian site exp(c_i + ν_i λ_i − ½ τ_i λ_i²). A round takes every site out in turn,
-//! matches the mean and variance of what is left times the true factor (by quadrature over the one λ_i), and puts back the
-//! site that has them. The bound on the entropy asks for the r nearest to q(λ | z) in the inclusive divergence, which among
-//! Gaussians is the one with its moments; expectation propagation comes close to those.
+//! Each factor is approximated by a Gaussian site exp(c_i + ν_i λ_i − ½ τ_i λ_i²). A round removes every site in turn, matches
+//! the mean and variance of the cavity times the true factor (by quadrature over the one λ_i), and updates the site to have
+//! them. The tightest bound on the entropy has the r nearest to q(λ | z) in the inclusive divergence, which among Gaussians is
+//! the one with its moments; expectation propagation comes close to those.
 
 use super::laplace::{add_outer, set_identity};
-use super::{Fitted, Shape};
+use super::layout::{Fitted, Shape};
 use crate::likelihood::Likelihood;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed};
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::{add_scaled, exp_shifted_columns, log_sum_exp_columns};
 
-/// Rounds over the sites. Few enough to be cheap; a site that is still moving makes r less apt, not wrong.
+/// Rounds over the sites. Few enough to be cheap; a site that has not converged makes r less accurate, not invalid.
 const ROUNDS: usize = 12;
-/// How much of each new site is taken: sites updated side by side overshoot when λ is strongly correlated.
+/// The damping of each update: sites updated in parallel overshoot when λ is strongly correlated.
 const DAMPING: f64 = 0.7;
-/// Nodes of the quadrature, even steps over ±REACH standard deviations.
+/// Quadrature nodes, in even steps over ±REACH standard deviations.
 const NODES: usize = 25;
 const REACH: f64 = 5.0;
 
@@ -25,7 +25,7 @@ const REACH: f64 = 5.0;
 struct Sites {
     tau: Batch,
     nu: Batch,
-    /// What each site is multiplied by, c_i.
+    /// c_i, the log factor of each site.
     log_scale: Batch,
 }
 

@@ -1,14 +1,19 @@
-//! Which words of a text become terms, and which of its documents are kept.
+//! Selects the words of a text that become terms, and the documents that are kept.
 
 use super::{Counter, TextSettings};
-use crate::corpus::Note;
 use crate::corpus::builder::Counts;
+use crate::corpus::warning::Warning;
 use crate::error::{Error, Result};
 use std::path::Path;
 
 impl Counter {
     /// The counts and the vocabulary within the limits; terms are in alphabetical order.
-    pub fn limited(self, path: &Path, settings: &TextSettings, notes: &mut Vec<Note>) -> Result<(Counts, Vec<String>)> {
+    pub fn limited(
+        self,
+        path: &Path,
+        settings: &TextSettings,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(Counts, Vec<String>)> {
         let counts = self.builder.counts();
         let mut words: Vec<(String, u32)> = self.numbers.into_iter().collect();
         words.sort_unstable();
@@ -16,7 +21,7 @@ impl Counter {
             Err(Error::Empty { path: path.to_path_buf(), message, remedy: remedy.to_string() })
         };
         if words.is_empty() {
-            return empty("no document has a word in it, stop words left out".into(), NO_WORDS);
+            return empty("no document has a word other than stop words".into(), NO_WORDS);
         }
         let mut is_term = frequent(&counts, &words, settings);
         let mut keep = Vec::with_capacity(counts.documents_len());
@@ -33,14 +38,14 @@ impl Counter {
         }
         let kept_len = keep.iter().filter(|keep| **keep).count();
         if !is_term.contains(&true) {
-            let message = format!("none of the {} words is in enough documents, and not in too many", words.len());
+            let message = format!("none of the {} words is in enough but not too many documents", words.len());
             return empty(message, "lower `least_documents` or raise `largest_share`");
         }
         if kept_len == 0 {
-            let message = format!("none of the {} documents is within the limits of length", counts.seen_len);
+            let message = format!("none of the {} documents is within the length limits", counts.seen_len);
             return empty(message, "lower `shortest_document` or raise `longest_document`");
         }
-        // A term that only had documents which are left out has none now.
+        // Terms that only occur in documents that are left out are left out too.
         let mut is_used = vec![false; is_term.len()];
         for d in (0..keep.len()).filter(|&d| keep[d]) {
             counts.document(d).0.iter().for_each(|&term| is_used[term as usize] = true);
@@ -56,21 +61,21 @@ impl Counter {
                 vocabulary.push(word);
             }
         }
-        notes.push(Note::Vocabulary { kept: vocabulary.len(), seen });
+        warnings.push(Warning::Vocabulary { kept: vocabulary.len(), seen });
         let dropped = counts.seen_len - kept_len - short - long;
         if dropped > 0 {
-            notes.push(Note::EmptyDocuments { dropped, seen: counts.seen_len });
+            warnings.push(Warning::EmptyDocuments { dropped, seen: counts.seen_len });
         }
         if short + long > 0 {
-            notes.push(Note::DocumentLength { short, long, seen: counts.seen_len });
+            warnings.push(Warning::DocumentLength { short, long, seen: counts.seen_len });
         }
         Ok((renumbered(&counts, &keep, &number), vocabulary))
     }
 }
 
-const NO_WORDS: &str = "check that this is the right file, and that the stop words are those of its language";
+const NO_WORDS: &str = "check that this is the right file, and that the stop words are in its language";
 
-/// Whether each word is in enough documents, not in too many, and among the most frequent.
+/// Whether each word is in enough but not too many documents, and among the most frequent.
 fn frequent(counts: &Counts, words: &[(String, u32)], settings: &TextSettings) -> Vec<bool> {
     let mut documents = vec![0_usize; words.len()];
     counts.terms.iter().for_each(|&term| documents[term as usize] += 1);
@@ -78,7 +83,7 @@ fn frequent(counts: &Counts, words: &[(String, u32)], settings: &TextSettings) -
     let mut kept: Vec<u32> = words.iter().map(|word| word.1).collect();
     kept.retain(|&old| (settings.least_documents..=most).contains(&documents[old as usize]));
     if let Some(most_terms) = settings.most_terms {
-        // The sort is stable: of words in equally many documents the alphabet decides.
+        // The sort is stable, so ties are broken alphabetically.
         kept.sort_by_key(|&old| std::cmp::Reverse(documents[old as usize]));
         kept.truncate(most_terms);
     }
@@ -87,7 +92,7 @@ fn frequent(counts: &Counts, words: &[(String, u32)], settings: &TextSettings) -
     is_term
 }
 
-/// The documents that are kept, with the terms' new numbers.
+/// The documents that are kept, with their terms renumbered.
 fn renumbered(counts: &Counts, keep: &[bool], number: &[u32]) -> Counts {
     let mut new = Counts { starts: vec![0], seen_len: counts.seen_len, ..Counts::default() };
     let mut document = Vec::new();

@@ -1,4 +1,4 @@
-//! Text into counts: which words there are, and which of them and of the documents are kept.
+//! Turns text into counts: finds the words, and selects terms and documents.
 
 mod limits;
 mod stop;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 
-/// How text becomes counts.
+/// The settings for turning text into counts.
 ///
 /// ```
 /// use hyperprior_def::corpus::{ReadSettings, TextSettings, read_from};
@@ -28,19 +28,19 @@ use std::collections::{HashMap, HashSet};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TextSettings {
-    /// The words that say nothing of what a document is about.
+    /// The stop words, which are left out.
     pub stop_words: StopWords,
-    /// The fewest letters of a word.
+    /// The least number of letters of a word.
     pub shortest_word: usize,
-    /// The fewest documents that a term must be in.
+    /// The least number of documents that a term must be in.
     pub least_documents: usize,
     /// The largest share of the documents that a term may be in.
     pub largest_share: f64,
-    /// The most terms, those in the most documents first; none for no limit.
+    /// The largest number of terms, those in most documents first; `None` for no limit.
     pub most_terms: Option<usize>,
-    /// The fewest words of a document, those outside the vocabulary not counted.
+    /// The least number of words of a document, not counting those outside the vocabulary.
     pub shortest_document: usize,
-    /// The most words of a document; longer ones are left out. None for no limit.
+    /// The largest number of words of a document; longer ones are left out. `None` for no limit.
     pub longest_document: Option<usize>,
 }
 
@@ -59,7 +59,7 @@ impl Default for TextSettings {
 }
 
 impl TextSettings {
-    /// Whether every field has a meaning.
+    /// Checks that every field is valid.
     ///
     /// # Errors
     /// [`Error::BadSetting`] naming the field.
@@ -77,7 +77,7 @@ impl TextSettings {
             }
         }
         if !(self.largest_share > 0.0 && self.largest_share <= 1.0) {
-            return bad("largest_share", &self.largest_share, "it is a share, above 0 and at most 1");
+            return bad("largest_share", &self.largest_share, "it must be above 0 and at most 1");
         }
         match self.longest_document {
             Some(longest) if longest < self.shortest_document => {
@@ -88,7 +88,7 @@ impl TextSettings {
     }
 }
 
-/// Counts words, and numbers them as they come.
+/// Counts words, and numbers them in order of appearance.
 pub(super) struct Counter {
     stop_words: HashSet<String>,
     shortest_word: usize,
@@ -106,7 +106,7 @@ impl Counter {
         })
     }
 
-    /// Takes each line as a document.
+    /// Reads each line as a document.
     pub fn of_lines(lines: &mut Lines, settings: &TextSettings) -> Result<Self> {
         let mut counter = Self::new(settings)?;
         while lines.advance()? {
@@ -116,7 +116,7 @@ impl Counter {
         Ok(counter)
     }
 
-    /// Adds to the document at hand.
+    /// Adds to the current document.
     pub fn add(&mut self, text: &str) {
         let Self { stop_words, shortest_word, numbers, builder } = self;
         words(text, |word| {
@@ -132,14 +132,14 @@ impl Counter {
         });
     }
 
-    /// The counts of every word, without limits, and the words by their numbers.
+    /// The counts of all words, without limits, and the words by number.
     pub fn counts(self) -> (Counts, Vec<String>) {
         let mut words: Vec<(String, u32)> = self.numbers.into_iter().collect();
         words.sort_unstable_by_key(|word| word.1);
         (self.builder.counts(), words.into_iter().map(|word| word.0).collect())
     }
 
-    /// Ends the document at hand.
+    /// Ends the current document.
     pub fn finish(&mut self, lines: &Lines) -> Result<()> {
         self.builder.finish().map_err(|term| lines.overflow(term))
     }

@@ -1,20 +1,20 @@
-//! Stop words: words that say nothing of what a document is about.
+//! Stop words: words that say nothing about the subject of a document.
 
-use super::super::lines::Lines;
-use super::words;
+use super::words::words;
+use crate::corpus::lines::Lines;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::PathBuf;
 
-/// Our own list: pronouns, articles, prepositions, conjunctions, auxiliaries, adverbs; those of older English too.
+/// Our own list: pronouns, articles, prepositions, conjunctions, auxiliaries and adverbs, including those of older English.
 const ENGLISH: &str = include_str!("../../../data/english.stop");
 
-/// Which words are left out of a text.
+/// The words that are left out of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StopWords {
-    /// Those of a list of English ones.
+    /// A list of English ones.
     #[default]
     English,
     /// None.
@@ -24,7 +24,7 @@ pub enum StopWords {
 }
 
 impl StopWords {
-    /// The words, as [`words`] hands them over.
+    /// The set of words, split by [`words`].
     pub(in crate::corpus) fn set(&self) -> Result<HashSet<String>> {
         let mut set = HashSet::new();
         let mut add = |text: &str| words(text, |word| set.extend([word.to_string()]));

@@ -1,10 +1,9 @@
 //! The words of a text.
 
-/// Hands over the words of a text, one after another, in small letters.
+/// Calls `found` with each word of a text, in lower case.
 ///
-/// A word is a run of letters of any script. `'s` at its end is left off, and an apostrophe within it is dropped, so
-/// that `Solomon's` is `solomon` and `don't` is `dont`. A run with a digit in it, as `1990s`, is no word. A hyphen parts
-/// two words.
+/// A word is a run of letters of any script. A final `'s` and apostrophes inside the word are removed: `Solomon's` becomes
+/// `solomon` and `don't` becomes `dont`. A run with a digit in it, such as `1990s`, is not a word. A hyphen separates two words.
 ///
 /// ```
 /// use hyperprior_def::corpus::words;
@@ -37,7 +36,7 @@ fn is_apostrophe(c: char) -> bool {
     matches!(c, '\'' | '\u{2019}' | '\u{2bc}')
 }
 
-/// What may stand within a word beside letters: apostrophes, soft hyphens, and accents written after their letter.
+/// Non-letters allowed inside a word: apostrophes, soft hyphens, and combining accents.
 fn is_inner(c: char) -> bool {
     is_apostrophe(c) || c == SOFT_HYPHEN || matches!(c, '\u{300}'..='\u{36f}')
 }

@@ -1,10 +1,10 @@
 //! The affine bend, RealNVP's: y = x eˢ + t with s = 2 tanh(raw / 2), so that a layer stretches by e² at most.
 //!
-//! A number's shape is two columns: tanh(raw / 2), and t.
+//! Two columns define the bend of a number, its shape: tanh(raw / 2), and t.
 
 use crate::simd::{self, LANES, Simd, V, load, prelude::*, splat, store};
 
-/// How many columns give a number its shape.
+/// How many columns a shape has.
 pub const COLUMNS: usize = 2;
 
 /// The largest |s|.
@@ -18,7 +18,7 @@ fn prepare_kernel<S: Simd>(s: S, shape: &mut [f64], draws_len: usize) {
     }
 }
 crate::simd_fn!(
-    /// From what the network says to the shape.
+        /// Turns the network's output into the shape.
     pub fn prepare(shape: &mut [f64], draws_len: usize) = prepare_kernel
 );
 
@@ -74,7 +74,7 @@ fn pullback_kernel<S: Simd>(s: S, shape: &[f64], x: &[f64], d_x: &mut [f64], d_l
     }
 }
 crate::simd_fn!(
-    /// From the cotangents of y and of the log-determinant to those of x (in place of y's) and of what the network said.
+    /// Pulls the cotangents of y and of the log-determinant back to x (replacing those of y) and to the network's output.
     pub fn pullback(
         shape: &[f64],
         x: &[f64],

@@ -1,4 +1,4 @@
-//! Coupling flows: layer after layer, some of the numbers are kept and say how the others are bent.
+//! Coupling flows: each layer keeps some of the numbers, and these determine how the others are transformed.
 //!
 //! Layer l: y_kept = x_kept and y_i = bend(x_i; network(x_kept)_i) for the moved i, so that the Jacobian is triangular,
 //! log|det ∂y/∂x| = Σ_i log ∂y_i/∂x_i, and the inverse is as cheap as the map. A layer costs O(d · hidden) per draw.
@@ -14,14 +14,14 @@ use crate::scratch::Scratch;
 use crate::vector;
 use std::ops::Range;
 
-/// How a layer bends a number, given the others.
+/// How a layer transforms a number, given the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bend {
     /// Stretched and shifted: y = x eˢ + t, |s| < 2 (RealNVP).
     Affine,
     /// A monotone rational-quadratic spline on \[−5, 5\], the identity outside (neural spline flows).
     Spline {
-        /// How many pieces it has; one piece is the identity, and so is none.
+        /// The number of pieces; with zero or one it is the identity.
         bins: usize,
     },
 }
@@ -30,8 +30,8 @@ pub enum Bend {
 /// layer.
 ///
 /// The first layer keeps the numbers with an even index, the second the odd ones, the third the first half, the fourth the
-/// second half, and so on from the start. From four layers on every number has been moved twice, by others each time. A
-/// number alone keeps nothing, and its layers' networks are their biases.
+/// second half; then the cycle repeats. After four layers every number has been transformed twice, each time given other
+/// numbers. With one number alone nothing is kept, and the networks are just their biases.
 ///
 /// ```
 /// use hyperprior_math::{batch::Batch, flow::{Bend, Coupling, Flow}, random::stream, scratch::Scratch};
@@ -50,12 +50,12 @@ pub struct Coupling {
     pub layers_len: usize,
     /// The length of each network's hidden layer.
     pub hidden_len: usize,
-    /// What the layers do with the numbers that they move.
+    /// How the layers transform a number.
     pub bend: Bend,
 }
 
 impl Bend {
-    /// How many columns give one number its shape.
+    /// How many columns define one number's transformation, its shape.
     fn columns_len(self) -> usize {
         match self {
             Self::Affine => affine::COLUMNS,
@@ -63,7 +63,7 @@ impl Bend {
         }
     }
 
-    /// From what the network says about one number to its shape.
+    /// Turns the network's output for one number into its shape.
     fn prepare(self, shape: &mut [f64], draws_len: usize) {
         match self {
             Self::Affine => affine::prepare(shape, draws_len),
@@ -122,19 +122,19 @@ impl Coupling {
     fn network(&self, l: usize) -> Mlp<[usize; 3]> {
         let moved_len = self.moved_len(l);
         let kept_len = self.len - moved_len;
-        // Of nothing, hidden numbers would only be biases before biases.
+        // Without inputs a hidden layer would only add biases to biases.
         let hidden_len = if kept_len == 0 { 0 } else { self.hidden_len };
         Mlp::new([kept_len, hidden_len, moved_len * self.bend.columns_len()])
     }
 
-    /// Where layer `l` has its parameters.
+    /// The parameters of layer `l`.
     fn layer(&self, l: usize) -> Range<usize> {
-        // Networks differ between the four kinds of layer alone.
+        // There are only four kinds of layer, each with its own network size.
         let end = |l: usize| (0..4).map(|kind| (l + 3 - kind) / 4 * self.network(kind).parameters_len()).sum();
         end(l)..end(l + 1)
     }
 
-    /// The shapes of the numbers that layer `l` moves, end to end, with the network's input and hidden layer.
+    /// The shapes of the numbers that layer `l` transforms, end to end, with the network's input and hidden layer.
     fn shapes(
         &self,
         l: usize,
@@ -158,12 +158,12 @@ impl Coupling {
         }
     }
 
-    /// The length of one number's shape; never 0, so that shapes can be told apart.
+    /// The length of one number's shape; never 0, so that chunks of this length are valid.
     fn shape_len(&self, draws_len: usize) -> usize {
         (self.bend.columns_len() * draws_len).max(1)
     }
 
-    /// Layer by layer in the order given, runs `each` on every number that is moved: its shape, its draws, log_det.
+    /// Layer by layer in the given order, runs `each` on every transformed number: its shape, its draws, log_det.
     fn run(
         &self,
         layers: impl Iterator<Item = usize>,
@@ -191,7 +191,7 @@ impl Coupling {
         scratch.give(kept);
     }
 
-    /// How many columns of a tape layer `l` fills: the moved numbers before they are moved, the hidden layer, the shapes.
+    /// How many columns of a tape layer `l` fills: the inputs of the transformed numbers, the hidden layer, the shapes.
     fn tape_len(&self, l: usize) -> [usize; 3] {
         let network = self.network(l);
         [self.moved_len(l), network.hidden_len(), network.output_len()]
@@ -214,8 +214,8 @@ impl Flow for Coupling {
         self.layer(self.layers_len).start
     }
 
-    /// The networks' last layers are zero, so that they are silent, and the layers before them are not, so that they need
-    /// not stay so.
+    /// The networks' last layers are zero, so that the map is the identity; the layers before them are not, so that a fit can
+    /// leave it.
     fn identity(&self, rng: &mut Stream, parameters: &mut [f64]) {
         for l in 0..self.layers_len {
             self.network(l).initialize(0.0, rng, &mut parameters[self.layer(l)]);

@@ -4,23 +4,23 @@
 //!
 //! y = bottom + h (ρξ² + au) / D, D = ρ(1 − 2u) + (a + b)u, and dy/dx = ρ² N / D², N = bξ² + 2ρu + a(1 − ξ)².
 //!
-//! A number's shape is K columns of shares of the width, K of the height, and K − 1 raw slopes for the knots inside; at ±5
-//! the slope is 1. No bin is narrower or flatter than a hundredth of an even share, and slopes are e^(6 tanh(raw/6)), so
-//! that whatever the network says the spline is a map with an inverse. What it says when it is silent is exactly the
-//! identity, which is why y is computed as x and a deviation from it.
+//! The shape of a number is K columns of shares of the width, K of the height, and K − 1 raw slopes for the inner knots; at
+//! ±5 the slope is 1. No bin is narrower or flatter than a hundredth of an even share, and slopes are e^(6 tanh(raw/6)), so
+//! that the spline is invertible for every network output. An output of zero gives exactly the identity, which is why y is
+//! computed as x plus a deviation.
 
 use crate::simd::{self, LANES, Simd, V, load, prelude::*, splat, store};
 
-/// The spline bends numbers between −EDGE and EDGE.
+/// The spline transforms numbers between −EDGE and EDGE.
 pub const EDGE: f64 = 5.0;
-/// How much of the edges' distance is shared out evenly.
+/// The share of the range that is divided evenly among the bins.
 const EVEN: f64 = 0.01;
 /// The largest |log slope| of a knot.
 const LOG_SLOPE_LIMIT: f64 = 6.0;
-/// What a bin gains in width for its share.
+/// The width per unit of share.
 const SPREAD: f64 = 2.0 * EDGE * (1.0 - EVEN);
 
-/// How many columns give a number its shape.
+/// How many columns a shape has.
 pub fn columns_len(bins: usize) -> usize {
     3 * bins - 1
 }
@@ -58,23 +58,23 @@ fn prepare_kernel<S: Simd>(s: S, shape: &mut [f64], draws_len: usize) {
     }
 }
 crate::simd_fn!(
-    /// From what the network says to the shape: the bins' shares of the width and of the height.
+    /// Turns the network's output into the shape: the bins' shares of the width and of the height.
     pub fn prepare(shape: &mut [f64], draws_len: usize) = prepare_kernel
 );
 
-/// The bin in which a number lies, for eight draws: widths first, heights second.
+/// The bin that contains a number, for eight draws: widths first, heights second.
 #[derive(Clone, Copy)]
 struct Bin<S: Simd> {
     index: V<S>,
-    /// The shares of the bins before it together.
+    /// The total share of the bins before it.
     below: [V<S>; 2],
     share: [V<S>; 2],
-    /// Its left and its bottom.
+    /// Its left and bottom edges.
     corner: [V<S>; 2],
     raw_slopes: [V<S>; 2],
 }
 
-/// The bin that holds `value`, an input where `side` is 0 and an output where it is 1.
+/// The bin that contains `value`, an input if `side` is 0 and an output if it is 1.
 #[inline(always)]
 fn find<S: Simd>(s: S, shape: &[f64], draws_len: usize, at: usize, value: V<S>, side: usize) -> Bin<S> {
     let bins = bins_len(shape, draws_len);
@@ -86,7 +86,7 @@ fn find<S: Simd>(s: S, shape: &[f64], draws_len: usize, at: usize, value: V<S>, 
     for k in 0..bins {
         let share = [read(k), read(bins + k)];
         let raw_right = if k + 1 < bins { read(2 * bins + k) } else { zero };
-        // The first bin takes what lies before it, the last what lies behind: rounding cannot lose a number.
+        // The first bin takes everything before it, the last everything after: rounding cannot lose a number.
         let here = if k == 0 { zero.simd_eq(zero) } else { value.simd_ge(corner[side]) };
         found.index = here.select(splat(s, k as f64), found.index);
         found.raw_slopes = [here.select(raw_left, found.raw_slopes[0]), here.select(raw_right, found.raw_slopes[1])];
@@ -108,19 +108,19 @@ fn size<S: Simd>(s: S, share: V<S>, bins: usize) -> V<S> {
     share.mul_add(splat(s, SPREAD), splat(s, 2.0 * EDGE * EVEN / bins as f64))
 }
 
-/// What the formulas are made of.
+/// The quantities in the formulas.
 #[derive(Clone, Copy)]
 struct Curve<S: Simd> {
     width: V<S>,
     height: V<S>,
     /// ρ.
     slope: V<S>,
-    /// a and b, and their derivatives along what the network said.
+    /// a and b, and their derivatives along the network's output.
     slopes: [V<S>; 2],
     d_slopes: [V<S>; 2],
 }
 
-/// What they are at one place.
+/// The formulas at one point.
 #[derive(Clone, Copy)]
 struct Place<S: Simd> {
     xi: V<S>,
@@ -206,7 +206,7 @@ fn invert_kernel<S: Simd>(s: S, shape: &[f64], x: &mut [f64], log_det: &mut [f64
         let q = curve.height.mul_add(a, -bent);
         let constant = curve.slope * rise;
         let root = q.mul_add(q, p * constant * 4.0).max(splat(s, 0.0)).sqrt();
-        // Of its two forms, the one in which nothing cancels.
+        // Of its two forms, the one without cancellation.
         let xi = q.simd_ge(splat(s, 0.0)).select(constant * 2.0 / (q + root), (root - q) / (p * 2.0));
         let place = curve.place(s, xi);
         let inside = output.abs().simd_lt(splat(s, EDGE));
@@ -233,7 +233,7 @@ fn pullback_kernel<S: Simd>(s: S, shape: &[f64], x: &[f64], d_x: &mut [f64], d_l
         let place = curve.place(s, (input - bin.corner[0]) / curve.width);
         let ([a, b], rho, Place { xi, rest, u, denominator, numerator }) = (curve.slopes, curve.slope, place);
         let outer = load(s, d_x, at, 0.0);
-        // Outside nothing depends on the shape.
+        // Outside the edges nothing depends on the shape.
         let d_y = inside.select(outer, zero);
         let d_log = inside.select(load(s, d_log_det, at, 0.0), zero);
 
@@ -256,7 +256,7 @@ fn pullback_kernel<S: Simd>(s: S, shape: &[f64], x: &[f64], d_x: &mut [f64], d_l
         let narrow = one / curve.width;
         let to_input = d_xi * narrow;
         store(inside.select(to_input, outer), d_x, at);
-        // The cotangents of the bin's own size, and of its corner, which moves with every bin before it.
+        // The cotangents of the bin's size, and of its corner, which depends on every bin before it.
         let d_size = [-(d_rho * rho + d_xi * xi) * narrow, d_y * rise * inverse + d_rho * narrow];
         let d_corner = [-to_input, d_y];
         for side in 0..2 {
@@ -280,7 +280,7 @@ fn pullback_kernel<S: Simd>(s: S, shape: &[f64], x: &[f64], d_x: &mut [f64], d_l
     }
 }
 crate::simd_fn!(
-    /// From the cotangents of y and of the log-determinant to those of x (in place of y's) and of what the network said.
+    /// Pulls the cotangents of y and of the log-determinant back to x (replacing those of y) and to the network's output.
     pub fn pullback(
         shape: &[f64],
         x: &[f64],

@@ -1,0 +1,157 @@
+//! What decides the numbers of a cell, and what is chosen where nothing else is asked for: all of that is here.
+
+use crate::error::CliError;
+use hyperprior_def::heldout::FitSettings;
+use hyperprior_def::{WeightPosterior, Corpus, Settings};
+use serde::Serialize;
+use toml::{Table, Value};
+
+/// The paper's models.
+pub const LAYERS: [&str; 3] = ["100", "100-30", "100-30-15"];
+pub const FAMILIES: &str = "poisson,bernoulli";
+/// In the order of the paper's columns.
+pub const METHODS: &str = "hvm,mean-field";
+pub const SEEDS: &str = "1,2";
+/// Points foretell best.
+pub const WEIGHTS: WeightPosterior = WeightPosterior::Point;
+/// How often every document is visited, and draws in a step of its latents.
+pub const EPOCHS: u32 = 20;
+pub const DRAWS: usize = 4;
+/// Steps that a document which was set aside is fitted for: with few of them methods are told apart by how fast they are.
+pub const STEPS: u32 = 300;
+/// The share of the documents that are set aside, and how many of them are measured at most: with so many steps, measuring takes
+/// longer than training.
+pub const HELDOUT: f64 = 0.1;
+pub const MEASURED: usize = 300;
+/// Times eight draws that the bound of the training is taken over.
+pub const BOUND_ROUNDS: u64 = 8;
+/// The steps of the curve, and of how many documents it is at most.
+pub const CURVE: &str = "25,50,100,200,400,800";
+pub const CURVE_DOCUMENTS: usize = 200;
+
+/// What a person chooses that all cells share.
+#[derive(Clone, Copy, Debug)]
+pub struct Choice {
+    /// What is believed of the weights.
+    pub weights: WeightPosterior,
+    /// How often every document is visited.
+    pub epochs: u32,
+    /// Draws in a step.
+    pub draws: usize,
+    /// Steps that documents which were set aside are fitted for.
+    pub steps: u32,
+    /// How many of those are measured at most.
+    pub measured: usize,
+}
+
+impl Choice {
+    /// How models are trained, but for what is a cell's own.
+    pub fn train(&self) -> Settings {
+        Settings { weights: self.weights, epochs: self.epochs, draws: self.draws, ..Settings::default() }
+    }
+
+    /// How documents that were set aside are fitted.
+    pub fn fit(&self) -> FitSettings {
+        self.fit_for(self.steps)
+    }
+
+    /// The same with another number of steps.
+    pub fn fit_for(&self, steps: u32) -> FitSettings {
+        FitSettings { steps, ..FitSettings::default() }
+    }
+
+    /// Everything that the numbers of a cell depend on, beside the cell.
+    pub fn facts(&self, corpus: &Corpus) -> Result<Table, CliError> {
+        let internal = |error: toml::ser::Error| CliError::Internal(error.to_string());
+        let mut train = Table::try_from(self.train()).map_err(internal)?;
+        for own in ["layers", "method", "seed"] {
+            train.remove(own);
+        }
+        let facts = Facts {
+            version: env!("CARGO_PKG_VERSION"),
+            heldout: HELDOUT,
+            measured: self.measured,
+            bound_rounds: BOUND_ROUNDS,
+            curve_documents: CURVE_DOCUMENTS,
+            corpus: Read {
+                fingerprint: corpus.fingerprint(),
+                documents: corpus.documents_len(),
+                terms: corpus.terms_len(),
+                words: corpus.tokens_len(),
+            },
+            fit: self.fit(),
+            train,
+        };
+        Table::try_from(facts).map_err(internal)
+    }
+}
+
+#[derive(Serialize)]
+struct Facts {
+    version: &'static str,
+    heldout: f64,
+    measured: usize,
+    bound_rounds: u64,
+    curve_documents: usize,
+    corpus: Read,
+    fit: FitSettings,
+    train: Table,
+}
+
+#[derive(Serialize)]
+struct Read {
+    fingerprint: u32,
+    documents: usize,
+    terms: usize,
+    words: u64,
+}
+
+/// Where two tables differ, in words.
+pub fn differences(there: &Table, here: &Table) -> Vec<String> {
+    let [there, here] = [there, here].map(|table| {
+        let mut all = Vec::new();
+        flatten("", table, &mut all);
+        all
+    });
+    let of = |all: &[(String, String)], key: &str| {
+        all.iter().find(|(own, _)| own == key).map_or_else(|| "not said".to_owned(), |(_, value)| value.clone())
+    };
+    let gone = there.iter().filter(|(key, _)| !here.iter().any(|(own, _)| own == key));
+    let keys = here.iter().chain(gone).map(|(key, _)| key);
+    keys.map(|key| (key, of(&there, key), of(&here, key)))
+        .filter(|(_, there, here)| there != here)
+        .map(|(key, there, here)| format!("{key} is {there} there and {here} here"))
+        .collect()
+}
+
+fn flatten(before: &str, table: &Table, into: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        match value {
+            Value::Table(inner) => flatten(&format!("{before}{key}."), inner, into),
+            value => into.push((format!("{before}{key}"), value.to_string())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_differs_is_named() {
+        let choice = Choice { weights: WEIGHTS, epochs: EPOCHS, draws: DRAWS, steps: STEPS, measured: MEASURED };
+        let bible = hyperprior_def::corpus::bible();
+        let facts = choice.facts(&bible).expect("facts");
+        let kept: Table = toml::from_str(&toml::to_string_pretty(&facts).expect("TOML")).expect("TOML");
+        assert_eq!(differences(&kept, &facts), Vec::<String>::new());
+        let other = Choice { epochs: 7, steps: 9, ..choice }.facts(&bible).expect("facts");
+        assert_eq!(
+            differences(&facts, &other),
+            [format!("fit.steps is {STEPS} there and 9 here"), format!("train.epochs is {EPOCHS} there and 7 here")]
+        );
+        let mut less = facts.clone();
+        less.remove("version");
+        assert!(differences(&less, &facts)[0].starts_with("version is not said there and \""));
+        assert!(differences(&facts, &less)[0].ends_with("and not said here"));
+    }
+}

@@ -1,0 +1,270 @@
+//! A diagnostic as data: what was found, how serious it is, and what can be done about it.
+
+use super::label_switching::LabelSwitching;
+use crate::model::CommonFault;
+use crate::posterior::Statistic;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// A diagnostic of a fit or of results computed from it.
+///
+/// ```
+/// use hyperprior::diagnostics::{Diagnostic, Finding, Remedy, Severity};
+/// let found = Finding::HighKhat { khat: 0.9, limit: 0.7, is_moved: false };
+/// let diagnostic = Diagnostic::new(Severity::MeansOnly, found, vec![Remedy::OtherMethod { suggested: Vec::new() }]);
+/// assert_eq!(diagnostic.finding.to_string(), "k̂ = 0.90 is above 0.70: the approximation misses part of the posterior");
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// What was found: its code and its evidence.
+    #[serde(flatten)]
+    pub finding: Finding,
+    /// How serious it is.
+    pub severity: Severity,
+    /// What can be done about it, the best first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub remedies: Vec<Remedy>,
+}
+
+/// What can be trusted. See [`Severity`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Means, spreads and probabilities.
+    Trust,
+    /// Means alone.
+    MeansOnly,
+    /// Nothing.
+    Distrust,
+}
+
+/// How serious a diagnostic is.
+///
+/// ```
+/// use hyperprior::diagnostics::{Severity, Verdict};
+/// assert!(Severity::Note < Severity::Distrust);
+/// assert_eq!(Severity::MeansOnly.verdict(), Verdict::MeansOnly);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Severity {
+    /// For information; the verdict does not depend on it.
+    Note,
+    /// Spreads and quantiles may be wrong.
+    MeansOnly,
+    /// Means may be wrong too.
+    Distrust,
+}
+
+/// What can be done about a finding. Each front end words these in its own terms. See [`Diagnostic`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Remedy {
+    /// Allow more time.
+    MoreTime,
+    /// Take more steps, such as this many.
+    MoreSteps {
+        /// The suggested number, if there is one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        steps: Option<u64>,
+    },
+    /// Leave the number of steps to the stopping rule.
+    DefaultSteps,
+    /// Use another method.
+    OtherMethod {
+        /// Methods that are likely to do better.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        suggested: Vec<String>,
+    },
+    /// Fit from more starts.
+    MoreRestarts,
+    /// Correct the draws of the approximation.
+    CorrectDraws,
+    /// Marginalise these latents.
+    Marginalise,
+    /// Fit again without the observations concerned.
+    RefitWithout,
+}
+
+/// What was found, with its evidence. The text explains it without naming options of a front end. See [`Diagnostic`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "code", rename_all = "kebab-case")]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the sentences of `Display` say what each number is")]
+pub enum Finding {
+    /// The fit was stopped before its end.
+    FitStopped { step: u64, steps: u64 },
+    /// The bound had not converged.
+    ElboRising { is_budget_spent: bool },
+    /// Too few steps to judge convergence.
+    TooFewSteps { steps: u64, is_budget_spent: bool },
+    /// The MCMC moves were stopped.
+    MovesStopped,
+    /// Model selection or restarts were stopped.
+    SelectionStopped,
+    /// The mode search found a mode that the draws miss.
+    MissedMode { share: f64, drawn: f64 },
+    /// Fits from different starts have different means.
+    RestartsDisagree { rhat: f64, latent: String },
+    /// The importance weights are unreliable.
+    HighKhat { khat: f64, limit: f64, is_moved: bool },
+    /// The draws are uncorrected, and their weights are uneven.
+    UnevenWeights { share: f64 },
+    /// The effective sample size is low.
+    LowEffectiveSampleSize { ess: f64 },
+    /// Many draws of the approximation are impossible in the model.
+    InvalidShare { share: f64 },
+    /// The moves were still widening the tails.
+    WideningTails { latent: String },
+    /// Some draws of the approximation are impossible in the model.
+    InvalidDraws { invalid: usize, drawn: usize, fault: Option<CommonFault> },
+    /// There is no linear response.
+    NoLinearResponse { reason: String },
+    /// The labels of a mixture switch.
+    LabelSwitching(LabelSwitching),
+    /// The data could not be replicated.
+    NotReplicated { reason: String },
+    /// A statistic of the data is extreme among its replications.
+    ExtremeStatistic { array: String, statistic: Statistic, is_above: bool, tail: f64 },
+    /// PSIS-LOO is unreliable for some observations.
+    LooHighKhat { above: usize, units: usize, limit: f64 },
+    /// WAIC is unreliable.
+    WaicUnreliable { above: usize, units: usize, limit: f64 },
+    /// Some observations are left out together.
+    LooGrouped { names: Vec<String> },
+    /// Some likelihoods are conditional on drawn discrete latents.
+    LooConditional { names: Vec<String> },
+}
+
+impl Diagnostic {
+    /// A diagnostic with these parts.
+    pub fn new(severity: Severity, finding: Finding, remedies: Vec<Remedy>) -> Self {
+        Self { finding, severity, remedies }
+    }
+
+    /// The finding as a sentence without its full stop, followed by the remedies as a front end words them.
+    pub fn worded(&self, remedy: &dyn Fn(&Remedy) -> String) -> String {
+        match self.remedies.as_slice() {
+            [] => self.finding.to_string(),
+            remedies => {
+                let words: Vec<String> = remedies.iter().map(remedy).collect();
+                format!("{}. {}", self.finding, capitalised(&words.join(", or ")))
+            }
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
+impl Severity {
+    /// What can still be trusted.
+    pub fn verdict(self) -> Verdict {
+        match self {
+            Self::Note => Verdict::Trust,
+            Self::MeansOnly => Verdict::MeansOnly,
+            Self::Distrust => Verdict::Distrust,
+        }
+    }
+}
+
+impl fmt::Display for Finding {
+    /// Long because it has one sentence for every finding.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        let percent = |share: f64| 100.0 * share;
+        match self {
+            Self::FitStopped { step, steps } => {
+                write!(f, "the fit was stopped at step {step} of {steps}; the draws come from the approximation at that step")
+            }
+            Self::ElboRising { is_budget_spent: true } => {
+                f.write_str("the ELBO was still rising when the time budget ran out")
+            }
+            Self::ElboRising { is_budget_spent: false } => f.write_str("the ELBO was still rising when the fit ended"),
+            Self::TooFewSteps { steps, is_budget_spent: true } => {
+                write!(f, "the time budget ran out after {steps} steps, too few to judge convergence")
+            }
+            Self::TooFewSteps { steps, is_budget_spent: false } => {
+                write!(f, "{steps} steps are too few to judge convergence")
+            }
+            Self::MovesStopped => f.write_str("the MCMC moves were stopped before the draws had mixed"),
+            Self::SelectionStopped => {
+                f.write_str("the run was stopped before larger approximations or restarts had been tried")
+            }
+            Self::MissedMode { share, drawn } => write!(
+                f,
+                "the mode search found a mode with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
+                percent(*share),
+                percent(*drawn)
+            ),
+            Self::RestartsDisagree { rhat, latent } => {
+                write!(f, "fits from different starts disagree about {latent} (R̂ = {rhat:.2}), although their ELBOs are close")
+            }
+            Self::HighKhat { khat, limit, is_moved } => {
+                write!(f, "k̂ = {khat:.2} is above {limit:.2}: the approximation misses part of the posterior")?;
+                if *is_moved {
+                    f.write_str("; the MCMC moves correct shapes, but not the weights of modes that are far apart")?;
+                }
+                Ok(())
+            }
+            Self::UnevenWeights { share } => write!(
+                f,
+                "the draws are uncorrected, and importance weighting would leave {:.0} % of them effective",
+                percent(*share)
+            ),
+            Self::LowEffectiveSampleSize { ess } => write!(
+                f,
+                "the effective sample size is {ess:.0}: a few draws dominate the importance weights and the MCMC moves do not mix"
+            ),
+            Self::InvalidShare { share } => {
+                write!(f, "{:.0} % of the approximation's draws are impossible in the model", percent(*share))
+            }
+            Self::WideningTails { latent } => {
+                write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")
+            }
+            Self::InvalidDraws { invalid, drawn, fault } => {
+                write!(f, "{invalid} of {drawn} draws of the approximation are impossible in the model; the ELBO excludes them")?;
+                match fault {
+                    Some(CommonFault { fault, count, of }) if count == of => {
+                        write!(f, ". The cause is {}, such as {}", fault.factor, fault.reason)
+                    }
+                    Some(CommonFault { fault, count, of }) => {
+                        write!(f, ". In {count} of {of} examined, the cause is {}, such as {}", fault.factor, fault.reason)
+                    }
+                    None => Ok(()),
+                }
+            }
+            Self::NoLinearResponse { reason } => write!(f, "there is no linear response: {reason}"),
+            Self::LabelSwitching(found) => write!(f, "{found}"),
+            Self::NotReplicated { reason } => write!(f, "the data could not be resimulated: {reason}"),
+            Self::ExtremeStatistic { array, statistic, is_above, tail } => write!(
+                f,
+                "the {statistic} of `{array}` is {} nearly all replicated data sets (tail probability {tail:.4}): the model does \
+                 not reproduce this feature of the data",
+                if *is_above { "above" } else { "below" }
+            ),
+            Self::LooHighKhat { above, units, limit } => write!(
+                f,
+                "{above} of {units} observations have k̂ above {limit:.2}: they are so influential that PSIS-LOO is unreliable for \
+                 them"
+            ),
+            Self::WaicUnreliable { above, units, limit } => {
+                write!(f, "{above} of {units} observations add more than {limit} to p_waic: prefer elpd_loo")
+            }
+            Self::LooGrouped { names } => write!(
+                f,
+                "observations that share too many marginalised latents are left out together: {}",
+                names.join(", ")
+            ),
+            Self::LooConditional { names } => write!(
+                f,
+                "the likelihoods are conditional on drawn values of {}, which may exclude values that the left-out observation \
+                 made impossible",
+                names.join(", ")
+            ),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! How far a result can be trusted: convergence, importance weights, calibration, label switching, and the verdict.
+//!
+//! A [`Diagnostic`] is data: a [`Finding`] with its evidence, a [`Severity`] and [remedies](Remedy), which each front end words in
+//! its own terms.
+
+pub mod calibration;
+pub(crate) mod convergence;
+mod diagnostic;
+mod label_switching;
+pub mod psis;
+mod verdict;
+
+pub use diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
+pub use label_switching::{LabelSwitching, label_switching, label_switching_among};

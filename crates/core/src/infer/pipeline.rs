@@ -1,0 +1,315 @@
+//! The pipeline from a model to draws: a mode search, an approximation fitted in whitened coordinates, importance weights, and MCMC
+//! moves.
+
+use super::budget::{BudgetLedger, Length, Work, deadline};
+use super::derived::Derived;
+use super::method::Method;
+use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
+use super::settings::{Correction, DRAWS, InferSettings};
+use super::stages::ascent::Starts;
+use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
+use super::stages::missed_modes::missed_mode;
+use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
+use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
+use super::stages::resample::{StageStream, draw, repeated, resampled, thinned};
+use super::stages::resample_move::{MoveSchedule, mcmc_moves};
+use super::stages::restarts::restart;
+use super::stages::whitened::WhitenedModel;
+use crate::diagnostics::convergence;
+use crate::diagnostics::psis::{Psis, psis};
+use crate::error::{Error, Result};
+use crate::fit::cluster;
+use crate::likelihood::Likelihood;
+use crate::model::{Model, Support};
+use crate::objective::BoundSettings;
+use crate::prior::Start;
+use crate::session::Session;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use rand_distr::{Distribution, StandardNormal};
+use std::ops::RangeInclusive;
+
+/// The number and length of the chains from which mixture components start.
+const CHAINS: usize = 128;
+const CHAIN_MOVES: usize = 30;
+/// The initial spread of the parameters of discrete latents, and of those with a table.
+const SPREAD: f64 = 0.2;
+const NARROW: f64 = 0.05;
+/// The number of starts to compare.
+const TRIES: u64 = 2;
+/// The least and the most work of the MCMC moves: little enough to go unnoticed, and as much as a user will wait for. Each is
+/// limited to a range of moves.
+const WORK: [f64; 2] = [5e8, 6e9];
+const LEAST: RangeInclusive<usize> = 1..=20;
+const MOST: RangeInclusive<usize> = 12..=1000;
+/// The share, in standard deviations, of the importance weights' error that the moves may leave.
+const ERROR: f64 = 0.005;
+/// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
+/// are unreliable.
+const MEMORY: f64 = 0.3;
+const MEMORY_UNRELIABLE: f64 = 0.1;
+/// The modes at which a Gaussian is fitted in a short run, and the steps of such a run.
+const FITTED_MODES: usize = 4;
+const SHORT: u64 = 200;
+/// The maximum number of steps of a Gaussian, a mixture, a flow, and a fit with discrete latents. Windows of the stopping rule end
+/// there.
+const GAUSSIAN: u64 = 1600;
+const MIXTURE: u64 = 3200;
+const FLOW: u64 = 4800;
+const MIXED: u64 = 1600;
+/// How far restarts begin from the first start, in standard deviations.
+const ELSEWHERE: f64 = 0.5;
+/// The number of weighted draws for each draw that is kept.
+pub const OVERSAMPLED: usize = 4;
+
+/// Approximates a model's posterior and draws from it.
+///
+/// ```
+/// use hyperprior::Quiet;
+/// use hyperprior::infer::{InferSettings, Starts, infer};
+/// use hyperprior::targets::Banana;
+///
+/// let inferred = infer(&Banana::new(), &Starts::default(), &InferSettings::default(), &mut Quiet)?;
+/// assert!((inferred.bounds.log_evidence.value).abs() < 0.2); // the density is normalised
+/// assert!(inferred.effective_sample_size() > 1000.0);
+/// let mean = inferred.z.column(1).iter().sum::<f64>() / inferred.z.draws_len() as f64;
+/// assert!(mean.abs() < 0.2);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// [`Error::EmptyModel`], [`Error::BadSetting`], [`Error::BadLatent`] for a constrained continuous latent, and errors of the model,
+/// the mode search and the fits.
+pub fn infer<'s>(
+    model: &dyn Model,
+    starts: &Starts,
+    settings: &InferSettings,
+    session: impl Into<Session<'s>>,
+) -> Result<Inferred> {
+    let latents = model.latents();
+    if latents.is_empty() {
+        return Err(Error::EmptyModel);
+    }
+    if !(settings.accuracy > 0.0 && settings.accuracy.is_finite()) {
+        let reason = "it must be a number of nats above 0";
+        return Err(Error::BadSetting { field: "accuracy", value: settings.accuracy.to_string(), reason });
+    }
+    if let Some(i) = (0..latents.len()).find(|i| !latents.support(*i).is_discrete() && latents.support(*i) != Support::Real) {
+        return Err(Error::BadLatent {
+            name: latents.name(i),
+            reason: "inference needs continuous latents on the real line; transform it and add the log of the derivative to the \
+                     log density"
+                .to_owned(),
+        });
+    }
+    // A model with nothing but a log density gets the rest from it.
+    let derived = Derived::new(model);
+    let model: &dyn Model = if derived.is_needed() { &derived } else { model };
+    let mut session = session.into().until(deadline(settings));
+    let session = session.reborrow();
+    let mut work = Work { settings, ledger: BudgetLedger::new(settings), session };
+    let ModeSearch { modes, ends } = mode_search(model, starts, settings.seed, &mut work.session)?;
+    if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
+        let best = &modes[0];
+        let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
+        let whitening = settings.whitening(&best.whitening);
+        return mixed(WhitenedModel::new(model, own, whitening), &ends, &mut work);
+    }
+    continuous(model, &modes, &mut work)
+}
+
+/// Without discrete latents: one Gaussian first, then larger approximations if the method asks for one or the Gaussian falls short.
+fn continuous(model: &dyn Model, modes: &[Mode], work: &mut Work) -> Result<Inferred> {
+    let (settings, latents) = (work.settings, model.latents());
+    let gaussian = Method::FullRank.variational(latents)?;
+    // The mode that is best by its curvature need not be the best once a Gaussian is fitted there.
+    let mut fits = Vec::new();
+    if !work.is_heavy(model) && modes.len() > 1 {
+        for mode in modes.iter().take(FITTED_MODES) {
+            fits.push(fit_gaussian(model, &gaussian, mode, Length::Fixed(SHORT), work)?);
+        }
+    }
+    fits.sort_by(|a, b| b.mode.elbo.total_cmp(&a.mode.elbo));
+    let from = fits.first().map_or(&modes[0], |fit| &fit.mode);
+    let FittedGaussian { whitened, fitted, mode, has_converged } =
+        fit_gaussian(model, &gaussian, from, Length::UntilConverged { most: GAUSSIAN, is_patient: false }, work)?;
+    let all: Vec<usize> = (0..latents.len()).collect();
+    let others = fits.into_iter().skip(1).map(|fit| fit.mode);
+    let mut kept = distinct(std::iter::once(mode.clone()).chain(others), &all);
+    let mut best = Candidate { whitened, q: gaussian, fitted, has_converged, method: Method::FullRank };
+    let is_gaussian = matches!(settings.method, Method::Auto | Method::Hvm | Method::FullRank);
+    let is_free = settings.parts.prior.is_none();
+    let mut candidates = Vec::new();
+    if settings.method == Method::Auto && is_free {
+        let rising = ladder(latents.len(), kept.len(), work.is_heavy(model));
+        let modes_len = kept.len();
+        // Any mode that the search found may be part of what one Gaussian misses.
+        kept.extend(modes.iter().filter(|one| modes_len == 1 && one.elbo > mode.elbo - WORSE).cloned());
+        kept.truncate(MODES_MAX);
+        let fit = |best: &Candidate, q: &Variational, work: &mut Work| {
+            let (start, length) = start(&best.whitened, q, &kept, settings.seed);
+            work.fit(&best.whitened, q, &start, settings.seed, length)
+        };
+        (best, candidates) = grow(best, &rising, modes_len > 1, fit, work)?;
+    } else if !(is_gaussian && is_free || best.fitted.stopped) {
+        let method = if is_gaussian { Method::FullRank } else { settings.method };
+        let q = method.variational_with(latents, &settings.parts)?;
+        let whitened = WhitenedModel::new(model, mode.z.clone(), settings.whitening(&mode.whitening));
+        let (start, length) = start(&whitened, &q, &kept, settings.seed);
+        let fitted = work.fit(&whitened, &q, &start, settings.seed, length)?;
+        let has_converged = convergence::has_converged(&fitted);
+        best = Candidate { whitened, q, fitted, has_converged, method };
+    }
+    let again = |best: &Candidate, seed: u64, work: &mut Work| {
+        let (mut start, length) = start(&best.whitened, &best.q, &kept, seed);
+        let mut rng = StageStream::RestartStart.stream(seed, 0);
+        for location in start.locations.iter_mut().flatten() {
+            let away: f64 = StandardNormal.sample(&mut rng);
+            *location += ELSEWHERE * away;
+        }
+        work.fit(&best.whitened, &best.q, &start, seed, length)
+    };
+    let restarts = restart(&mut best, again, work)?;
+    let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
+    let inferred = finish(best, candidates, restarts, work)?;
+    let missed_mode = missed_mode(&inferred.z, inferred.bounds.log_evidence.value, &known);
+    Ok(Inferred { missed_mode, ..inferred })
+}
+
+/// Where the components of an approximation start, and when its fit ends.
+fn start(whitened: &WhitenedModel<dyn Model + '_>, q: &Variational, modes: &[Mode], seed: u64) -> (Start, Length) {
+    let length = |most| Length::UntilConverged { most, is_patient: true };
+    let origin = || Start::at(vec![0.0; q.prior().lambda_len()], 1.0);
+    match q.prior().components_len() {
+        2.. => (mixture_start(whitened.place(), modes, q.prior().components_len(), seed), length(MIXTURE)),
+        _ if q.prior().gaussians().is_some() => (origin(), length(GAUSSIAN)),
+        _ => (origin(), length(FLOW)),
+    }
+}
+
+/// With discrete latents: chains from the ends of the mode search determine where the components of the prior start.
+fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work) -> Result<Inferred> {
+    let settings = work.settings;
+    let method = match settings.method {
+        Method::Auto => Method::Hvm,
+        other => other,
+    };
+    let q = method.variational_with(whitened.latents(), &settings.parts)?;
+    let mut chains = repeated(&whitened.whiten(ends), CHAINS);
+    mcmc_moves(&whitened, &mut chains, &MoveSchedule::fixed(CHAIN_MOVES), (settings.seed, 1), &mut work.session)?;
+    let fit = |whitened: &WhitenedModel<dyn Model + '_>, q: &Variational, seed: u64, work: &mut Work| {
+        let starts: Vec<Start> = (0..TRIES)
+            .map(|t| {
+                let mut rng = StageStream::ClusteredStart.stream(seed, t);
+                let mut start = cluster(&chains, q, SPREAD, &mut rng);
+                share_tables(&mut start, &chains, q.likelihood());
+                start
+            })
+            .collect();
+        work.fit_mixed(whitened, q, &starts, seed, Length::UntilConverged { most: MIXED, is_patient: true })
+    };
+    let fitted = fit(&whitened, &q, settings.seed, work)?;
+    let has_converged = convergence::has_converged(&fitted);
+    let components_len = q.prior().components_len();
+    let mut best = Candidate { whitened, q, fitted, has_converged, method };
+    let mut candidates = Vec::new();
+    if settings.method == Method::Auto && settings.parts.prior.is_none() {
+        let rising = if work.is_heavy(&best.whitened) { vec![] } else { vec![Method::Mixture(2 * components_len)] };
+        (best, candidates) = grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
+    }
+    let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
+    finish(best, candidates, restarts, work)
+}
+
+/// Starts latents that have a table at the chains' frequencies, in every component: one chain at one value says little about a
+/// component's table.
+fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) {
+    for i in 0..likelihood.latents_len() {
+        let range = likelihood.lambda_range(i);
+        let Support::Integers { lower: 0.0, upper } = likelihood.support(i) else { continue };
+        // A table's parameters are the logits of all values but the first.
+        if range.len() < 2 || range.len() != upper as usize {
+            continue;
+        }
+        let mut counts = vec![0.5_f64; range.len() + 1];
+        for z in chains.column(i) {
+            counts[*z as usize] += 1.0;
+        }
+        for (location, scale) in start.locations.iter_mut().zip(&mut start.scales) {
+            for (v, at) in range.clone().enumerate() {
+                location[at] = (counts[v + 1] / counts[0]).ln();
+                scale[at] = NARROW;
+            }
+        }
+        start.covariances.fill(None);
+    }
+}
+
+/// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
+fn finish(best: Candidate, candidates: Vec<CandidateSummary>, restarts: Option<Restarts>, work: &mut Work) -> Result<Inferred> {
+    let settings = work.settings;
+    let Candidate { whitened, q, fitted, has_converged, method } = best;
+    let (whitened, q) = (&whitened, &q);
+    let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
+    // The shares of modes that are far apart come from the weights alone, so more draws are weighted than kept.
+    let (drawn, mut log_weights) = draw(whitened, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
+    let psis = psis(&mut log_weights);
+    let mut u = match settings.correct {
+        Correction::None => thinned(&drawn, settings.draws),
+        Correction::Resample | Correction::ResampleMove => resampled(&drawn, &log_weights, settings.draws),
+    };
+    let mut moved: Option<MoveSummary> = None;
+    if settings.correct == Correction::ResampleMove {
+        let schedule = schedule(whitened, settings, &psis, work.ledger.is_spent());
+        moved = Some(mcmc_moves(whitened, &mut u, &schedule, (settings.seed, 0), &mut work.session)?);
+    }
+    let mut z = Batch::zeros(u.columns_len(), u.draws_len());
+    whitened.restore(&u, &mut z);
+    let mut factors: Vec<&str> = Vec::new();
+    for i in 0..q.likelihood().latents_len() {
+        let name = q.likelihood().factor_name(i);
+        if !factors.contains(&name) {
+            factors.push(name);
+        }
+    }
+    let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
+    let (location, whitening) = whitened.place();
+    let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
+    let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
+    let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);
+    Ok(Inferred {
+        z,
+        moved,
+        psis,
+        bounds,
+        method,
+        parts,
+        candidates,
+        restarts,
+        steps,
+        budget_record,
+        is_stopped,
+        has_converged,
+        fitted,
+        correct,
+        missed_mode: None,
+        drifting,
+        location,
+        whitening,
+    })
+}
+
+/// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.
+fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_spent: bool) -> MoveSchedule {
+    if let Some(moves) = settings.moves {
+        return MoveSchedule::fixed(moves);
+    }
+    // A Hamiltonian move takes about four gradients, each as expensive as three evaluations.
+    let each = 12.0 * model.work() as f64 * settings.draws.max(DRAWS) as f64;
+    let moves = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
+    let moves = moves.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
+    // An effective sample size W leaves errors of 1/√W standard deviations; the moves reduce them to their share `memory`.
+    let moves = if is_spent { [moves[0]; 2] } else { moves };
+    let memory = if psis.is_good() { (ERROR * psis.ess.sqrt()).min(MEMORY) } else { MEMORY_UNRELIABLE };
+    MoveSchedule { moves, memory }
+}

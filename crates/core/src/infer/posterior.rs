@@ -1,0 +1,63 @@
+//! Draws of a posterior, and their source.
+
+use super::result::Inferred;
+use crate::posterior::{Draws, Summary, summarise};
+use hyperprior_math::batch::Batch;
+
+/// Where the draws of a [`Posterior`] come from.
+#[derive(Debug, Clone)]
+pub enum Source {
+    /// From the exact posterior: no latent had to be approximated.
+    Exact {
+        /// log p(x).
+        log_evidence: f64,
+    },
+    /// From the prior: nothing was observed.
+    Prior,
+    /// From an approximation, corrected according to the settings.
+    Approximate(Box<Inferred>),
+}
+
+/// Draws of the quantities of interest, and their source.
+///
+/// ```
+/// use hyperprior::Batch;
+/// use hyperprior::infer::{Posterior, Source};
+/// use hyperprior::posterior::{Column, Draws};
+/// let draws = Draws::new(vec![Column::continuous("mu")], Batch::from_columns(vec![0.5, 1.5], 2))?;
+/// let posterior = Posterior { draws, source: Source::Exact { log_evidence: -3.0 } };
+/// assert_eq!(posterior.summaries()[0].mean, 1.0);
+/// # Ok::<(), hyperprior::posterior::DrawsError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Posterior {
+    /// The draws.
+    pub draws: Draws,
+    /// Their source.
+    pub source: Source,
+}
+
+impl Posterior {
+    /// The draws of the model's unconstrained latents; without columns if nothing was approximated.
+    pub fn latents(&self) -> Batch {
+        match &self.source {
+            Source::Approximate(inferred) => inferred.z.clone(),
+            _ => Batch::zeros(0, self.draws.len()),
+        }
+    }
+
+    /// The summary of each quantity.
+    ///
+    /// If the MCMC moves have not made up for the importance weights of an approximation, the effective sample size is smaller than
+    /// the number of draws, and the standard errors of the means are larger accordingly.
+    pub fn summaries(&self) -> Vec<Summary> {
+        let mut summaries = summarise(&self.draws);
+        if let Source::Approximate(inferred) = &self.source {
+            for summary in &mut summaries {
+                summary.ess = summary.ess.min(inferred.effective_sample_size());
+                summary.mcse = summary.sd / summary.ess.sqrt();
+            }
+        }
+        summaries
+    }
+}

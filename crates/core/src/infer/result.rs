@@ -1,0 +1,140 @@
+//! The result of inference.
+
+use super::method::Method;
+use super::settings::{BudgetRecord, Correction};
+use super::stages::whitening::Whitening;
+use crate::diagnostics::psis::Psis;
+use crate::fit::Fitted;
+use crate::json::{nullable, nullables};
+use crate::objective::Bounds;
+use hyperprior_math::batch::Batch;
+use serde::{Deserialize, Serialize};
+
+/// The result of inference: draws of the posterior, and how they were obtained. See [`infer`](super::infer) for an example.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Inferred {
+    /// Draws of the model's latents.
+    pub z: Batch,
+    /// How the MCMC moves went; `None` if there were none.
+    pub moved: Option<MoveSummary>,
+    /// The importance weights of the approximation's draws.
+    pub psis: Psis,
+    /// The ELBO and related bounds.
+    pub bounds: Bounds,
+    /// The method.
+    pub method: Method,
+    /// The names of its parts: likelihood, prior, r.
+    pub parts: [String; 3],
+    /// The candidates, if the method was selected automatically.
+    pub candidates: Vec<CandidateSummary>,
+    /// How well fits from different starts agree, if there were several.
+    pub restarts: Option<Restarts>,
+    /// The total number of steps of all fits.
+    pub steps: u64,
+    /// How far the fits got before the time budget was spent, if it was.
+    pub budget_record: Option<BudgetRecord>,
+    /// Whether the run was stopped before model selection and restarts were complete.
+    pub is_stopped: bool,
+    /// Whether the ELBO had converged at the end of the fit; `None` if there were too few steps to tell.
+    pub has_converged: Option<bool>,
+    /// The fit.
+    pub fitted: Fitted,
+    /// How the draws were corrected.
+    pub correct: Correction,
+    /// The largest mode that the mode search found and the draws missed.
+    pub missed_mode: Option<MissedMode>,
+    /// The latent whose tails changed most during the last moves.
+    pub drifting: Option<String>,
+    /// The location of the whitened coordinates: z = location + L u for the continuous latents.
+    pub location: Vec<f64>,
+    /// The whitening L.
+    pub whitening: Whitening,
+}
+
+impl Inferred {
+    /// The effective sample size of the draws. Importance weights reduce it, and MCMC moves make up for that as the draws mix.
+    pub fn effective_sample_size(&self) -> f64 {
+        let memory = self.moved.map_or(1.0, |moved| moved.memory);
+        1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
+    }
+}
+
+/// NaN, for a missing number.
+fn unknown() -> f64 {
+    f64::NAN
+}
+
+/// A candidate approximation. See [`Inferred`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CandidateSummary {
+    /// Its method.
+    pub method: Method,
+    /// Its ELBO.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub elbo: f64,
+    /// k̂ of its importance weights.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub khat: f64,
+    /// The steps of its fit.
+    #[serde(default)]
+    pub steps: u64,
+}
+
+/// Fits of the same approximation from several starts. See [`Inferred`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Restarts {
+    /// The ELBO of each fit, the best first.
+    #[serde(default, deserialize_with = "nullables")]
+    pub elbo: Vec<f64>,
+    /// The largest R̂ of any latent, over the fits whose ELBOs are within the accuracy of the best; it compares the means of the
+    /// fits with the spread of the latent. `None` if no other fit came that close.
+    #[serde(default)]
+    pub rhat: Option<f64>,
+    /// The latent with that R̂.
+    #[serde(default)]
+    pub latent: String,
+}
+
+/// How the MCMC moves went. See [`mcmc_moves`](super::mcmc_moves).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MoveSummary {
+    /// The number of moves of each draw.
+    pub moves: usize,
+    /// The mean acceptance probability of the last Hamiltonian moves; `None` without continuous latents.
+    pub accepted: Option<f64>,
+    /// The final step size.
+    pub step: f64,
+    /// How much the draws still depend on where they started: the largest correlation, over the draws, of a latent, of its distance
+    /// from its mean or of the log density with the value before the first move.
+    pub memory: f64,
+    /// The largest change of a tail's mean (over 5 % of the draws) since half as many moves, in standard deviations and beyond
+    /// what chance explains. Missing tails can take longer to fill than the draws take to mix.
+    pub drift: f64,
+    /// The latent with that tail.
+    pub drifting: usize,
+    /// Whether the moves were stopped on request.
+    pub stopped: bool,
+}
+
+/// A mode that the mode search found and the draws missed. See [`Inferred`].
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct MissedMode {
+    /// Its share of the posterior, as estimated by the mode search.
+    pub share: f64,
+    /// The share of the draws that lie there.
+    pub drawn: f64,
+    /// Its location, in the model's latents.
+    pub z: Vec<f64>,
+}
+
+impl Default for MoveSummary {
+    /// Before the first move.
+    fn default() -> Self {
+        Self { moves: 0, accepted: None, step: 0.0, memory: 1.0, drift: 0.0, drifting: 0, stopped: false }
+    }
+}

@@ -1,0 +1,117 @@
+//! The settings of inference.
+
+use super::method::Method;
+use super::parts::Parts;
+use super::stages::whitening::Whitening;
+use serde::{Deserialize, Serialize};
+
+/// The default number of draws.
+pub(super) const DRAWS: usize = 4000;
+/// The default accuracy: importance weights can correct a gap of half a nat.
+const ACCURACY: f64 = 0.5;
+
+/// The settings of [`infer`](super::infer).
+///
+/// ```
+/// use hyperprior::infer::{InferSettings, Method};
+/// let settings = InferSettings { method: Method::Mixture(4), draws: 1000, ..InferSettings::default() };
+/// assert_eq!((settings.seed, settings.accuracy), (1, 0.5));
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct InferSettings {
+    /// The approximation. `Auto` tries larger ones as long as the ELBO improves.
+    pub method: Method,
+    /// The ELBO tolerance in nats: a larger approximation is kept if it gains more than this, and a fit stops when more steps are
+    /// expected to gain less than a fifth of it.
+    pub accuracy: f64,
+    /// The time budget in seconds. Once it is spent, fits stop and optional work is skipped; drawing and correcting the draws takes
+    /// additional time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<f64>,
+    /// The record of an earlier run whose budget was spent, to stop at the same steps again. With it the clock is ignored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget_record: Option<BudgetRecord>,
+    /// How many times the approximation is fitted, from different starts; by default twice, or once for an expensive model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub restarts: Option<usize>,
+    /// Parts of the approximation that are chosen individually.
+    pub parts: Parts,
+    /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO.
+    pub importance: usize,
+    /// The seed. The same seed gives the same numbers for any number of threads.
+    pub seed: u64,
+    /// The number of posterior draws.
+    pub draws: usize,
+    /// Optimisation steps of a fit; by default a stopping rule decides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// How the draws of the approximation are corrected.
+    pub correct: Correction,
+    /// The initial step size, in whitened coordinates; the default depends on the method.
+    pub step_size: Option<f64>,
+    /// How many MCMC moves each draw makes; by default until the draws no longer depend on where they started.
+    pub moves: Option<usize>,
+}
+
+/// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Correction {
+    /// Not at all: the draws are those of the approximation.
+    #[serde(alias = "nothing")]
+    None,
+    /// By resampling with Pareto-smoothed importance weights.
+    #[serde(alias = "weights")]
+    Resample,
+    /// By resampling, followed by MCMC moves of each draw.
+    #[default]
+    #[serde(alias = "moves")]
+    ResampleMove,
+}
+
+impl Default for InferSettings {
+    fn default() -> Self {
+        Self {
+            method: Method::Auto,
+            accuracy: ACCURACY,
+            budget: None,
+            budget_record: None,
+            restarts: None,
+            parts: Parts::default(),
+            importance: 0,
+            seed: 1,
+            draws: DRAWS,
+            steps: None,
+            step_size: None,
+            correct: Correction::default(),
+            moves: None,
+        }
+    }
+}
+
+impl InferSettings {
+    /// The whitening to fit in. For mean-field it is diagonal: a full whitening would bring dependence back in.
+    pub(super) fn whitening(&self, full: &Whitening) -> Whitening {
+        match self.method {
+            Method::MeanField if self.parts.prior.is_none() => full.diagonal(),
+            _ => full.clone(),
+        }
+    }
+}
+
+/// How far a run got before its time budget was spent, so that another run can stop at the same steps.
+///
+/// ```
+/// use hyperprior::infer::{BudgetRecord, InferSettings};
+/// let record = BudgetRecord { steps: vec![400, 250], spent_at: 2 };
+/// let again = InferSettings { budget_record: Some(record), ..InferSettings::default() };
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BudgetRecord {
+    /// The steps of each fit, in order.
+    pub steps: Vec<u64>,
+    /// How many fits were finished or in progress when the budget was spent.
+    pub spent_at: usize,
+}

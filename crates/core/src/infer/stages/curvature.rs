@@ -1,0 +1,114 @@
+//! The curvature of a log density at a point, and the whitening that it implies.
+
+use super::whitening::Whitening;
+use crate::error::Result;
+use crate::model::Gradient;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{cholesky, packed};
+use hyperprior_math::random::{Purpose, stream};
+use rand::RngExt;
+
+/// Points at which the gradient is evaluated together.
+const PROBES: usize = 32;
+
+/// −∂²log p by central differences of the gradient, row by row.
+pub(super) fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Result<Option<Vec<f64>>> {
+    let n = continuous.len();
+    let mut out = vec![0.0; n * n];
+    let (mut log_p, mut d_z) = (vec![0.0; PROBES], Batch::zeros(point.len(), PROBES));
+    let mut z = Batch::zeros(point.len(), PROBES);
+    for first in (0..n).step_by(PROBES / 2) {
+        let len = (PROBES / 2).min(n - first);
+        for (i, x) in point.iter().enumerate() {
+            z.column_mut(i).fill(*x);
+        }
+        let step = |k: usize| 1e-4 * point[continuous[k]].abs().max(1.0);
+        for j in 0..len {
+            let (i, h) = (continuous[first + j], step(first + j));
+            z.set(i, 2 * j, point[i] + h);
+            z.set(i, 2 * j + 1, point[i] - h);
+        }
+        gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+        for j in 0..len {
+            let row = first + j;
+            for k in 0..n {
+                let i = continuous[k];
+                out[row * n + k] = -(d_z.get(i, 2 * j) - d_z.get(i, 2 * j + 1)) / (2.0 * step(row));
+            }
+        }
+    }
+    for i in 0..n {
+        for j in 0..i {
+            let mean = 0.5 * (out[i * n + j] + out[j * n + i]);
+            (out[i * n + j], out[j * n + i]) = (mean, mean);
+        }
+    }
+    Ok(out.iter().all(|x| x.is_finite()).then_some(out))
+}
+
+/// The diagonal of −∂²log p, from differences of the gradient along random signs: vᵢ (H v)ᵢ has mean Hᵢᵢ (Hutchinson, 1990).
+pub(super) fn diagonal(gradient: &dyn Gradient, continuous: &[usize], point: &[f64], seed: u64) -> Result<Option<Vec<f64>>> {
+    let mut rng = stream(seed, Purpose::ModeSearch.step(), 2, 0);
+    let (mut log_p, mut d_z) = (vec![0.0; PROBES], Batch::zeros(point.len(), PROBES));
+    let mut z = Batch::zeros(point.len(), PROBES);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    let mut moved = Batch::zeros(continuous.len(), PROBES);
+    for (k, i) in continuous.iter().enumerate() {
+        for s in (0..PROBES).step_by(2) {
+            let h = 1e-4 * point[*i].abs().max(1.0) * if rng.random::<bool>() { 1.0 } else { -1.0 };
+            moved.set(k, s, h);
+            z.set(*i, s, point[*i] + h);
+            z.set(*i, s + 1, point[*i] - h);
+        }
+    }
+    gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+    let out: Vec<f64> = continuous
+        .iter()
+        .enumerate()
+        .map(|(k, i)| {
+            let probes = (0..PROBES).step_by(2);
+            probes.map(|s| -(d_z.get(*i, s) - d_z.get(*i, s + 1)) / (2.0 * moved.get(k, s))).sum::<f64>()
+                / (PROBES / 2) as f64
+        })
+        .collect();
+    Ok(out.iter().all(|x| x.is_finite()).then_some(out))
+}
+
+/// The Cholesky factor of the inverse curvature, with a ridge if the curvature is not positive definite.
+pub(super) fn full_whitening(curvature: &[f64], n: usize) -> Option<Whitening> {
+    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(1e-4).sqrt()).collect();
+    let mut ridge = 0.0;
+    let factor = loop {
+        let scaled: Vec<f64> = (0..n * n)
+            .map(|e| {
+                let (i, j) = (e / n, e % n);
+                curvature[e] / (size[i] * size[j]) + if i == j { ridge } else { 0.0 }
+            })
+            .collect();
+        match cholesky(&scaled, n) {
+            Some(factor) if (0..n).all(|i| factor[packed(i, i)] > 1e-4) => break factor,
+            _ if ridge > 1e3 => return None,
+            _ => ridge = if ridge == 0.0 { 1e-3 } else { 4.0 * ridge },
+        }
+    };
+    // (C Cᵀ)⁻¹ by columns: solve C y = e_j, then Cᵀ x = y.
+    let mut covariance = vec![0.0; n * n];
+    for j in 0..n {
+        let mut x = vec![0.0; n];
+        x[j] = 1.0;
+        for i in j..n {
+            let taken: f64 = (j..i).map(|k| factor[packed(i, k)] * x[k]).sum();
+            x[i] = (x[i] - taken) / factor[packed(i, i)];
+        }
+        for i in (0..n).rev() {
+            let taken: f64 = (i + 1..n).map(|k| factor[packed(k, i)] * x[k]).sum();
+            x[i] = (x[i] - taken) / factor[packed(i, i)];
+        }
+        for i in 0..n {
+            covariance[i * n + j] = x[i] / (size[i] * size[j]);
+        }
+    }
+    cholesky(&covariance, n).map(Whitening::Full)
+}

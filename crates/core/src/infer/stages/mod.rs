@@ -1,0 +1,15 @@
+//! The stages of inference, one algorithm per file.
+
+pub(super) mod ascent;
+mod curvature;
+pub(super) mod gaussian;
+pub(super) mod gibbs;
+mod hmc;
+pub(super) mod missed_modes;
+pub(super) mod model_selection;
+pub(super) mod pathfinder;
+pub(super) mod resample;
+pub(super) mod resample_move;
+pub(super) mod restarts;
+pub(super) mod whitened;
+pub(super) mod whitening;

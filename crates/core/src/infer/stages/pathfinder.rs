@@ -1,0 +1,249 @@
+//! The mode search: several ascents at once, and Gaussians from the curvature at points along them.
+//!
+//! The end of an ascent is a poor place for an approximation to start if the density has no proper mode (as when a variance goes to
+//! zero). So the Gaussians at several points of an ascent are compared by their ELBOs, and the best one is used, as in Pathfinder
+//! (Zhang, Carpenter, Gelman and Vehtari, 2022).
+
+use super::ascent::{ASCENTS, Ascent, Starts, scatter};
+use super::curvature::{curvature, diagonal, full_whitening};
+use super::gibbs::sweep;
+use super::whitening::Whitening;
+use crate::checkpoint::{Columns, Stage};
+use crate::error::{Error, Result};
+use crate::model::{Gradient, Latents, Model, describe};
+use crate::session::Session;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Purpose, Stream, standard_normals, stream};
+use hyperprior_math::special::HALF_LN_2_PI;
+use serde::{Deserialize, Serialize};
+use std::ops::ControlFlow;
+
+/// The steps of an ascent.
+const STEPS: usize = 400;
+/// The number of points along an ascent at which a Gaussian is considered.
+const STOPS: usize = 8;
+/// Only this many of the best ascents are considered along their whole path, the others at their end.
+const BEST: usize = 3;
+/// The maximum number of Gaussians.
+const GAUSSIANS_MAX: usize = 40;
+/// Gaussians whose ELBOs are this far below the best have a negligible share of the posterior.
+pub(in crate::infer) const WORSE: f64 = 8.0;
+/// A Gaussian within this many standard deviations of a better one is the same mode.
+const NEAR: f64 = 2.0;
+/// The number of draws from which the ELBO of a Gaussian is estimated.
+const DRAWS: usize = 128;
+/// With more continuous latents than this, the Gaussians are diagonal.
+const FULL_MAX: usize = 300;
+/// The number of steps between Gibbs sweeps over the discrete latents.
+const SWEEP: usize = 10;
+
+/// A Gaussian near a mode. See [`mode_search`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Mode {
+    /// The location: all latents, with the discrete ones at the values of the ascent.
+    pub z: Vec<f64>,
+    /// The scale of the continuous latents.
+    pub whitening: Whitening,
+    /// The ELBO of the Gaussian, given the discrete latents.
+    pub elbo: f64,
+}
+
+/// The result of [`mode_search`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ModeSearch {
+    /// Distinct Gaussians, the best first.
+    pub modes: Vec<Mode>,
+    /// Where the ascents ended, apart from impossible ones.
+    pub ends: Batch,
+}
+
+impl ModeSearch {
+    /// Checks that a stored result belongs to a model with these latents.
+    fn checked(self, latents: &Latents) -> Result<Self> {
+        let n = latents.len();
+        let continuous_len = (0..n).filter(|i| !latents.support(*i).is_discrete()).count();
+        let is_of = |one: &Mode| one.z.len() == n && one.whitening.is_for(continuous_len);
+        if self.modes.is_empty() || !self.modes.iter().all(is_of) || self.ends.columns_len() != n {
+            return Err(Error::Checkpoint { reason: "it belongs to another model".to_owned() });
+        }
+        Ok(self)
+    }
+}
+
+/// Searches for the modes of a posterior, as starts for an approximation.
+///
+/// ```
+/// use hyperprior::Quiet;
+/// use hyperprior::infer::{Starts, mode_search};
+/// use hyperprior::targets::GaussianMixture;
+/// let search = mode_search(&GaussianMixture::new(), &Starts::default(), 1, &mut Quiet)?;
+/// assert_eq!(search.modes.len(), 4);
+/// assert!((search.modes[0].z[0] - 3.0).abs() < 0.5); // the heaviest component is at (3, 3)
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// Errors of the model, [`Error::NotFinite`] if no start has a finite density, and [`Error::Stopped`] if the observer stops it: an
+/// unfinished search has no result.
+pub fn mode_search<'s>(
+    model: &dyn Model,
+    starts: &Starts,
+    seed: u64,
+    session: impl Into<Session<'s>>,
+) -> Result<ModeSearch> {
+    let session = &mut session.into();
+    if let Stage::Finished((modes, ends)) = session.begin::<(Vec<Mode>, Columns)>()? {
+        return ModeSearch { modes, ends: ends.batch()? }.checked(model.latents());
+    }
+    let search = run(model, starts, seed, session)?;
+    session.finish(|| (search.modes.clone(), Columns::of(&search.ends)))?;
+    Ok(search)
+}
+
+fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> Result<ModeSearch> {
+    let latents = model.latents();
+    let (discrete, continuous): (Vec<usize>, Vec<usize>) =
+        (0..latents.len()).partition(|i| latents.support(*i).is_discrete());
+    let gradient = model.gradient();
+    if gradient.is_none() && !continuous.is_empty() {
+        return Err(Error::Model("a mode search needs the gradient along the continuous latents".to_owned()));
+    }
+    let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
+    let mut z = scatter(model, starts, &mut streams)?;
+    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
+    let mut ascent = Ascent::new(continuous.clone(), &z);
+    let mut stops: Vec<Batch> = Vec::new();
+    for step in 0..STEPS {
+        if step % SWEEP == 0 {
+            advance(step, session)?;
+            sweep(model, &discrete, &mut z, &mut streams)?;
+        }
+        match gradient {
+            Some(gradient) => gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?,
+            None => model.log_joint(&z, &mut log_p)?,
+        }
+        let size = crate::fit::half_cosine(0.1, step as f64 / STEPS as f64).max(1e-3);
+        ascent.step(&mut z, &log_p, &d_z, size);
+        if (step + 1) % (STEPS / STOPS) == 0 {
+            stops.push(z.clone());
+        }
+    }
+    model.log_joint(&z, &mut log_p)?;
+    let mut order: Vec<usize> = (0..ASCENTS).collect();
+    let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
+    order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
+    let alive: Vec<usize> = (0..ASCENTS).filter(|s| log_p[*s].is_finite()).collect();
+    let mut ends = Batch::zeros(latents.len(), alive.len());
+    for (to, s) in alive.iter().enumerate() {
+        for i in 0..latents.len() {
+            ends.set(i, to, z.get(i, *s));
+        }
+    }
+    let (mut found, mut at_ends): (Vec<Mode>, Vec<Mode>) = (Vec::new(), Vec::new());
+    for (rank, s) in order.into_iter().enumerate() {
+        advance(STEPS, session)?;
+        let at = |stop: &Batch| -> Vec<f64> { (0..latents.len()).map(|i| stop.get(i, s)).collect() };
+        let end = at(&z);
+        // Most ascents end where others did. Only Gaussians at ends are compared: those along a path may be wide enough to cover
+        // another end.
+        if rank >= BEST && at_ends.iter().any(|other| distance(other, &end, &continuous) <= NEAR) {
+            continue;
+        }
+        let along = if rank < BEST { 0 } else { stops.len() - 1 };
+        for (number, stop) in stops.iter().enumerate().skip(along) {
+            let one = gaussian(model, gradient, &continuous, at(stop), seed)?;
+            at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
+            found.extend(one);
+        }
+        if found.len() >= GAUSSIANS_MAX {
+            break;
+        }
+    }
+    if found.is_empty() {
+        let example = describe(model, &z, 0, log_p[0]);
+        return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
+    }
+    found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
+    Ok(ModeSearch { modes: distinct(found.into_iter(), &continuous), ends })
+}
+
+fn advance(step: usize, session: &mut Session) -> Result<()> {
+    match session.advance("search", step, STEPS) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(Error::Stopped { step: step as u64 }),
+    }
+}
+
+/// The Gaussians that are distinct from better ones and not much worse than the first, which is the best.
+pub(in crate::infer) fn distinct(sorted: impl Iterator<Item = Mode>, continuous: &[usize]) -> Vec<Mode> {
+    let mut apart: Vec<Mode> = Vec::new();
+    for one in sorted {
+        let worse = apart.first().is_some_and(|best| one.elbo < best.elbo - WORSE);
+        if !worse && apart.iter().all(|other| distance(other, &one.z, continuous) > NEAR) {
+            apart.push(one);
+        }
+    }
+    apart
+}
+
+/// The distance of a point from a mode, in standard deviations of the mode and per latent.
+pub(in crate::infer) fn distance(from: &Mode, to: &[f64], continuous: &[usize]) -> f64 {
+    let n = continuous.len();
+    let mut x: Vec<f64> = continuous.iter().map(|i| to[*i] - from.z[*i]).collect();
+    from.whitening.solve(&mut x);
+    (x.iter().map(|x| x * x).sum::<f64>() / n.max(1) as f64).sqrt()
+}
+
+/// The Gaussian with the curvature at a point, and its ELBO.
+fn gaussian(
+    model: &dyn Model,
+    gradient: Option<&dyn Gradient>,
+    continuous: &[usize],
+    point: Vec<f64>,
+    seed: u64,
+) -> Result<Option<Mode>> {
+    let n = continuous.len();
+    let Some(gradient) = gradient.filter(|_| n > 0) else {
+        return Ok(Some(Mode { z: point, whitening: Whitening::Diagonal(Vec::new()), elbo: 0.0 }));
+    };
+    let full =
+        if n <= FULL_MAX { curvature(gradient, continuous, &point)?.and_then(|c| full_whitening(&c, n)) } else { None };
+    let whitening = match full {
+        Some(whitening) => whitening,
+        None => match diagonal(gradient, continuous, &point, seed)? {
+            Some(diagonal) => Whitening::Diagonal(diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect()),
+            None => return Ok(None),
+        },
+    };
+    let elbo = bound(model, continuous, &point, &whitening, seed)?;
+    Ok(elbo.is_finite().then_some(Mode { z: point, whitening, elbo }))
+}
+
+/// The ELBO of a Gaussian over the continuous latents, with the discrete ones fixed; −∞ if more than a tenth of the draws are
+/// impossible.
+fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whitening, seed: u64) -> Result<f64> {
+    let n = continuous.len();
+    let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, Purpose::ModeSearch.step(), 1, s as u64)).collect();
+    let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
+    standard_normals(&mut streams, &mut noise);
+    whitening.multiply(&noise, &mut moved);
+    let mut z = Batch::zeros(point.len(), DRAWS);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    for (k, i) in continuous.iter().enumerate() {
+        for (z, x) in z.column_mut(*i).iter_mut().zip(moved.column(k)) {
+            *z += x;
+        }
+    }
+    let mut log_p = vec![0.0; DRAWS];
+    model.log_joint(&z, &mut log_p)?;
+    let alive: Vec<f64> = log_p.into_iter().filter(|x| x.is_finite()).collect();
+    if alive.len() * 10 < DRAWS * 9 {
+        return Ok(f64::NEG_INFINITY);
+    }
+    let entropy = whitening.log_volume(n) + n as f64 * (0.5 + HALF_LN_2_PI);
+    Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
+}

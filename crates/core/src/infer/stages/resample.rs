@@ -1,0 +1,112 @@
+//! Draws from a fitted approximation with their importance weights, and resampling.
+
+use crate::error::Result;
+use crate::fit::Fitted;
+use crate::model::Model;
+use crate::objective::Pass;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Purpose, Stream, stream};
+use rayon::prelude::*;
+
+/// Draws per block.
+const BLOCK: usize = 64;
+
+/// Streams of a stage that are numbered as data of [`Purpose::Draws`], above the numbers of the prior's components.
+#[derive(Clone, Copy, Debug)]
+#[repr(u64)]
+pub(in crate::infer) enum StageStream {
+    /// The start of a mixture's components.
+    MixtureStart = u64::MAX,
+    /// The start of an approximation of discrete latents.
+    ClusteredStart = u64::MAX - 1,
+    /// The seeds of restarts.
+    RestartSeed = u64::MAX - 2,
+    /// The starts of restarts.
+    RestartStart = u64::MAX - 3,
+}
+
+impl StageStream {
+    /// The stream with this number.
+    pub(in crate::infer) fn stream(self, seed: u64, number: u64) -> Stream {
+        stream(seed, Purpose::Draws.step(), self as u64, number)
+    }
+}
+
+/// The draws with these numbers, in this order.
+fn taken(u: &Batch, from: &[usize]) -> Batch {
+    let mut out = Batch::zeros(u.columns_len(), from.len());
+    for i in 0..u.columns_len() {
+        let column = u.column(i);
+        out.column_mut(i).iter_mut().zip(from).for_each(|(x, s)| *x = column[*s]);
+    }
+    out
+}
+
+/// `len` draws, the given ones repeated.
+pub(in crate::infer) fn repeated(u: &Batch, len: usize) -> Batch {
+    taken(u, &(0..len).map(|s| s % u.draws_len()).collect::<Vec<_>>())
+}
+
+/// `len` draws at equal intervals.
+pub(in crate::infer) fn thinned(u: &Batch, len: usize) -> Batch {
+    taken(u, &(0..len).map(|to| to * u.draws_len() / len).collect::<Vec<_>>())
+}
+
+/// Systematic resampling with a fixed offset: the number of copies of each draw differs from its expectation by less than one.
+pub(in crate::infer) fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
+    let (mut s, mut reached) = (0, log_weights[0].exp());
+    let from: Vec<usize> = (0..len)
+        .map(|to| {
+            let goal = (to as f64 + 0.5) / len as f64;
+            while reached < goal && s + 1 < u.draws_len() {
+                s += 1;
+                reached += log_weights[s].exp();
+            }
+            s
+        })
+        .collect();
+    taken(u, &from)
+}
+
+/// Draws from q, and their log importance weights. Components are drawn in proportion to their weights.
+pub(in crate::infer) fn draw(
+    model: &dyn Model,
+    q: &Variational,
+    fitted: &Fitted,
+    len: usize,
+    seed: u64,
+) -> Result<(Batch, Vec<f64>)> {
+    let components_len = q.prior().components_len();
+    let mut log_pi = vec![0.0; components_len];
+    q.prior().log_weights(&fitted.theta, &mut log_pi);
+    let mut blocks = Vec::new();
+    let (mut reached, mut taken) = (0.0, 0);
+    for (k, log_pi) in log_pi.iter().enumerate() {
+        reached += log_pi.exp() * len as f64;
+        let until = if k + 1 == components_len { len } else { (reached.round() as usize).min(len) };
+        while taken < until {
+            let size = BLOCK.min(until - taken);
+            blocks.push((k, taken, size));
+            taken += size;
+        }
+    }
+    let run = |&(k, first, size): &(usize, usize, usize)| -> Result<(Batch, Vec<f64>)> {
+        let mut streams: Vec<Stream> =
+            (0..size).map(|s| stream(seed, Purpose::Draws.step(), k as u64, (first + s) as u64)).collect();
+        let mut pass = Pass::default();
+        pass.draw(q, &fitted.theta, k, &mut streams, 1, false);
+        pass.forward(model, q, &fitted.theta, &fitted.phi)?;
+        Ok((pass.draws.z, pass.integrand))
+    };
+    let results: Vec<(Batch, Vec<f64>)> = blocks.par_iter().map(run).collect::<Result<_>>()?;
+    let mut z = Batch::zeros(model.latents().len(), len);
+    let mut weights = Vec::with_capacity(len);
+    for ((_, first, size), (own, log_weights)) in blocks.iter().zip(results) {
+        for i in 0..own.columns_len() {
+            z.column_mut(i)[*first..first + size].copy_from_slice(own.column(i));
+        }
+        weights.extend(log_weights);
+    }
+    Ok((z, weights))
+}

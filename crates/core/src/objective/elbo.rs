@@ -1,0 +1,210 @@
+//! Monte Carlo estimates of all bounds from the same draws.
+
+use super::importance::pair;
+use super::integrand::Pass;
+use crate::error::{Error, Result};
+use crate::model::{CommonFault, Fault, Model, describe};
+use crate::variational::Variational;
+use hyperprior_math::random::{Purpose, Stream, stream};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// How bounds are estimated. See [`evaluate`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BoundSettings {
+    /// Draws of (z, λ) per component of the prior.
+    pub draws: usize,
+    /// J, the draws of λ ~ r per draw of z that tighten the importance-weighted bounds; with 0 there is no upper bound.
+    pub samples: usize,
+    /// The seed.
+    pub seed: u64,
+}
+
+impl Default for BoundSettings {
+    fn default() -> Self {
+        Self { draws: 4096, samples: 16, seed: 0 }
+    }
+}
+
+/// A Monte Carlo estimate. See [`evaluate`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Estimate {
+    /// The mean.
+    pub value: f64,
+    /// Its standard error.
+    pub standard_error: f64,
+}
+
+/// The bounds of a fitted q. See [`evaluate`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// The hierarchical ELBO.
+    pub elbo: Estimate,
+    /// The conditional-entropy bound.
+    pub conditional_entropy: Estimate,
+    /// The importance-weighted lower bound with the settings' J.
+    pub importance_lower: Estimate,
+    /// The importance-weighted upper bound on the exact ELBO of q(z), if J ≥ 1.
+    pub upper: Option<Estimate>,
+    /// The log of the evidence estimate p(x) = E[e^integrand], with the standard error of the log.
+    pub log_evidence: Estimate,
+    /// The number of draws.
+    pub drawn: usize,
+    /// The number of invalid draws, whose integrand was not finite; they are excluded. If there are any, q puts mass where the
+    /// model is impossible, and the true bounds are −∞.
+    pub dropped: usize,
+    /// The most common cause of invalid draws, if the model knows its factors.
+    #[serde(default)]
+    pub fault: Option<CommonFault>,
+}
+
+/// Draws per block.
+const BLOCK: usize = 128;
+/// The maximum number of invalid draws that are examined for their cause, in total and per block.
+const FAULTS: usize = 100;
+const FAULTS_OF_BLOCK: usize = 8;
+
+/// The contributions of one draw.
+#[derive(Clone, Copy, Debug)]
+struct Contribution {
+    elbo: f64,
+    conditional_entropy: f64,
+    lower: f64,
+    upper: f64,
+}
+
+/// Estimates all bounds from the same draws, in parallel; the numbers do not depend on the number of threads.
+///
+/// ```
+/// use hyperprior::objective::{BoundSettings, evaluate};
+/// use hyperprior::targets::Ising;
+/// use hyperprior::{Model, Variational, likelihood::MeanField};
+/// let model = Ising::ring(4, 0.5)?;
+/// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
+/// let bounds = evaluate(&model, &q, (&[0.0; 4], &[]), &BoundSettings::default())?;
+/// assert!(bounds.elbo.value < bounds.log_evidence.value);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// Errors of the model, [`Error::BadSetting`] for no draws, and [`Error::NotFinite`] if all draws are invalid.
+pub fn evaluate(
+    model: &dyn Model,
+    q: &Variational,
+    (theta, phi): (&[f64], &[f64]),
+    settings: &BoundSettings,
+) -> Result<Bounds> {
+    q.check(model)?;
+    q.check_parameters(theta, phi)?;
+    if settings.draws == 0 {
+        let reason = "at least one draw is needed";
+        return Err(Error::BadSetting { field: "draws", value: "0".to_owned(), reason });
+    }
+    let components_len = q.prior().components_len();
+    let blocks: Vec<(usize, usize)> =
+        (0..components_len).flat_map(|k| (0..settings.draws).step_by(BLOCK).map(move |first| (k, first))).collect();
+    let run = |&(k, first): &(usize, usize)| {
+        let len = BLOCK.min(settings.draws - first);
+        let mut streams: Vec<Stream> =
+            (0..len).map(|s| stream(settings.seed, Purpose::Bounds.step(), k as u64, (first + s) as u64)).collect();
+        block(model, q, (theta, phi), k, &mut streams, settings.samples).map(|b| (k, b))
+    };
+    let results: Vec<(usize, BlockResult)> = blocks.par_iter().map(run).collect::<Result<_>>()?;
+    let drawn = settings.draws * components_len;
+    let dropped: usize = results.iter().map(|(_, b)| b.dropped).sum();
+    if dropped == drawn {
+        let example = results.into_iter().find_map(|(_, b)| b.example).unwrap_or_default();
+        return Err(Error::NotFinite { step: 0, dropped, drawn, example });
+    }
+    let mut log_pi = vec![0.0; components_len];
+    q.prior().log_weights(theta, &mut log_pi);
+    let strata = |f: &dyn Fn(&BlockResult) -> Vec<f64>| {
+        let mut strata: Vec<Vec<f64>> = vec![Vec::new(); components_len];
+        for (k, block) in &results {
+            strata[*k].extend(f(block));
+        }
+        strata
+    };
+    let finite = |f: fn(&Contribution) -> f64| strata(&|block| block.contributions.iter().map(f).collect());
+    let weights = strata(&|block| block.log_weights.clone());
+    Ok(Bounds {
+        elbo: stratified(&finite(|c| c.elbo), &log_pi),
+        conditional_entropy: stratified(&finite(|c| c.conditional_entropy), &log_pi),
+        importance_lower: stratified(&finite(|c| c.lower), &log_pi),
+        upper: (settings.samples > 0).then(|| stratified(&finite(|c| c.upper), &log_pi)),
+        log_evidence: log_evidence(&weights, &log_pi),
+        drawn,
+        dropped,
+        fault: CommonFault::among(results.into_iter().flat_map(|(_, block)| block.faults).take(FAULTS).collect()),
+    })
+}
+
+struct BlockResult {
+    contributions: Vec<Contribution>,
+    /// The integrands, including those of impossible draws (−∞), which count as zero in the evidence.
+    log_weights: Vec<f64>,
+    dropped: usize,
+    example: Option<String>,
+    faults: Vec<Fault>,
+}
+
+fn block(
+    model: &dyn Model,
+    q: &Variational,
+    (theta, phi): (&[f64], &[f64]),
+    k: usize,
+    streams: &mut [Stream],
+    samples: usize,
+) -> Result<BlockResult> {
+    let mut pass = Pass::default();
+    pass.draw(q, theta, k, streams, 1, false);
+    pass.forward(model, q, theta, phi)?;
+    let own: Vec<f64> = (0..streams.len()).map(|s| pass.log_p[s] - pass.integrand[s]).collect();
+    let (lower, upper) = pair(q, (theta, phi), (&pass.draws, pass.prepared()), &own, streams, samples);
+    let log_weights = pass.integrand.iter().copied().filter(|f| !f.is_nan()).collect();
+    let contributions = Vec::with_capacity(streams.len());
+    let mut result = BlockResult { contributions, log_weights, dropped: 0, example: None, faults: Vec::new() };
+    for s in 0..streams.len() {
+        let log_p = pass.log_p[s];
+        if !pass.integrand[s].is_finite() {
+            result.dropped += 1;
+            result.example.get_or_insert_with(|| describe(model, &pass.draws.z, s, log_p));
+            if result.faults.len() < FAULTS_OF_BLOCK {
+                result.faults.extend(model.fault(&pass.draws.z, s));
+            }
+            continue;
+        }
+        let log_q: f64 = (0..pass.log_q.columns_len()).map(|i| pass.log_q.get(i, s)).sum();
+        result.contributions.push(Contribution {
+            elbo: pass.integrand[s],
+            conditional_entropy: log_p - log_q,
+            lower: log_p - lower[s],
+            upper: log_p - upper[s],
+        });
+    }
+    Ok(result)
+}
+
+/// Σ_k π_k mean_k and its standard error, over the components with valid draws.
+fn stratified(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
+    let (mut value, mut variance, mut share) = (0.0, 0.0, 0.0);
+    for (sample, log_pi) in strata.iter().zip(log_pi).filter(|(sample, _)| !sample.is_empty()) {
+        let n = sample.len() as f64;
+        let mean = sample.iter().sum::<f64>() / n;
+        let spread = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
+        share += log_pi.exp();
+        value += log_pi.exp() * mean;
+        variance += (2.0 * log_pi).exp() * spread / n;
+    }
+    Estimate { value: value / share, standard_error: variance.sqrt() / share }
+}
+
+/// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
+fn log_evidence(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
+    let top = strata.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+    let scaled: Vec<Vec<f64>> = strata.iter().map(|sample| sample.iter().map(|x| (x - top).exp()).collect()).collect();
+    let mean = stratified(&scaled, log_pi);
+    Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
+}

@@ -1,0 +1,227 @@
+//! The bounds against exact numbers: evidence (T9), r = prior (T10), components summed out (T11), and the sandwich.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+
+use hyperprior::objective::{BoundSettings, Bounds, Estimate, evaluate};
+use hyperprior::objective::Pass;
+use hyperprior::likelihood::MeanField;
+use hyperprior::math::linalg::{lower_solve, packed, packed_len};
+use hyperprior::math::random::stream;
+use hyperprior::math::special::log_sum_exp;
+use hyperprior::model::Support;
+use hyperprior::prior::{Covariance, Gaussian, Mixture, Prior, Start};
+use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use hyperprior::{Model, Variational, exact};
+use hyperprior_testkit::enumerate::counts;
+use hyperprior_testkit::mean::MeanTest;
+use hyperprior_testkit::quadrature::Rule;
+use crate::support::{
+    Law, Small, assert_gradient, coins, every, fixed_noise, moves, numbers, priors, recursives, variational,
+};
+
+const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
+
+/// Every prior with every approximation, over two coins, at a θ and φ that nobody chose.
+fn for_all(mut check: impl FnMut(&str, &Variational, &[f64], &[f64])) {
+    let model = coins();
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    for (p, prior) in priors(2).iter().enumerate() {
+        let theta = moves(prior.parameters_len(), 0.4, 30 + p as u64);
+        for r in 0..recursives(&likelihood, &**prior, &theta).len() {
+            let recursive = recursives(&likelihood, &**prior, &theta).swap_remove(r);
+            let q = variational(model.latents(), priors(2).swap_remove(p), recursive);
+            // On λ narrower than the prior: where r is wider than q(λ), its weights have no variance.
+            let mut phi = vec![0.0; q.phi_len()];
+            q.recursive().initialize(&Start::at(vec![0.0; 2], 0.4), &mut stream(1, 0, 0, 0), &mut phi);
+            phi.iter_mut().zip(numbers(q.phi_len(), 0.15, 50 + r as u64)).for_each(|(phi, x)| *phi += x);
+            check(&format!("{} × {}", q.prior().name(), q.recursive().name()), &q, &theta, &phi);
+        }
+    }
+}
+
+/// E_q[log p(x, z) − log q(z)], exact.
+fn exact_elbo(model: &Small, q: &Variational, theta: &[f64], phi: &[f64]) -> f64 {
+    let noise = Rule::normal(q.prior().noise_len(), 0.5);
+    let law = Law { model, q, noise, latents: every(&[counts(1), counts(1)]) };
+    let log_joint = exact::posterior(model, 1).unwrap().log_joint;
+    law.marginal(theta, phi).iter().zip(log_joint).map(|(q, p)| q * (p - q.ln())).sum()
+}
+
+fn bounds(model: &dyn Model, q: &Variational, at: (&[f64], &[f64]), draws: usize, samples: usize) -> Bounds {
+    evaluate(model, q, at, &BoundSettings { draws, samples, seed: 11 }).unwrap()
+}
+
+fn test(estimate: Estimate) -> MeanTest {
+    MeanTest { mean: estimate.value, standard_error: estimate.standard_error }
+}
+
+/// T9. Catches a density that is not normalised, or that is on the wrong side: for any r, however poor, the mean weight is
+/// the evidence. A constant lost in one density shows as 0.3 or more.
+#[test]
+fn the_mean_weight_is_the_evidence_for_every_recursive_approximation() {
+    let model = coins();
+    let log_evidence = exact::posterior(&model, 1).unwrap().log_evidence;
+    for_all(|label, q, theta, phi| {
+        let found = bounds(&model, q, (theta, phi), 20_000, 0).log_evidence;
+        let distance = (found.value - log_evidence).abs() / found.standard_error;
+        assert!(distance < 5.0, "{label}: {distance} standard errors from {log_evidence}: {found:?}");
+        test(found).assert(log_evidence, 0.3);
+    });
+}
+
+/// Catches draws that are dropped where they should count as zero: a state that the model forbids adds nothing to the
+/// evidence, but it was drawn.
+#[test]
+fn an_impossible_state_counts_as_zero_in_the_evidence() {
+    let model = Small::new(&[Support::BINARY; 2], |z| if z[0] + z[1] == 2.0 { f64::NEG_INFINITY } else { -1.0 });
+    let q = variational(model.latents(), Box::new(Gaussian::new(2, Covariance::Full).unwrap()), Box::new(SameAsPrior));
+    let found = bounds(&model, &q, (&[0.0; 5], &[]), 20_000, 0);
+    assert!(found.dropped > 0, "some draws are impossible");
+    // A quarter of the draws is impossible: without them the estimate would be too high by 0.29.
+    test(found.log_evidence).assert(3.0_f64.ln() - 1.0, 0.1);
+}
+
+/// T10. Catches an r = prior that is not: the integrand is log p − log q(z | λ) at every draw, the hierarchical ELBO is the
+/// conditional-entropy bound, and both are the mean of the mean-field ELBO over λ.
+#[test]
+fn with_r_equal_to_the_prior_the_bound_is_the_mean_of_the_mean_field_elbo() {
+    let model = coins();
+    for (p, prior) in priors(2).into_iter().enumerate() {
+        let theta = numbers(prior.parameters_len(), 0.5, 70 + p as u64);
+        let q = variational(model.latents(), prior, Box::new(SameAsPrior));
+        for k in 0..q.prior().components_len() {
+            let mut pass = Pass::default();
+            let mut streams: Vec<_> = (0..50).map(|s| stream(3, 0, k as u64, s)).collect();
+            pass.draw(&q, &theta, k, &mut streams, 1, false);
+            pass.forward(&model, &q, &theta, &[]).unwrap();
+            let without: Vec<f64> =
+                (0..50).map(|s| pass.log_p[s] - pass.log_q.get(0, s) - pass.log_q.get(1, s)).collect();
+            assert_gradient(&q.prior().name(), &pass.integrand, &without, 1e-13);
+        }
+        let found = bounds(&model, &q, (&theta, &[]), 500, 0);
+        assert!((found.elbo.value - found.conditional_entropy.value).abs() < 1e-13);
+
+        let latents = every(&[counts(1), counts(1)]);
+        let noise = fixed_noise(q.prior().noise_len(), 4, 8);
+        let law = Law { model: &model, q: &q, noise, latents: latents.clone() };
+        let point = q.to_mean_field();
+        let mean_field = |k: usize| {
+            let (pass, _) = law.pass(&theta, &[], k);
+            let at = |s: usize| vec![pass.draws.lambda.get(0, s), pass.draws.lambda.get(1, s)];
+            let law = Law { model: &model, q: &point, noise: Rule::normal(0, 1.0), latents: latents.clone() };
+            let nodes = pass.log_p.len() / 4;
+            (0..nodes).map(|node| law.value(&at(4 * node), &[])).sum::<f64>() / nodes as f64
+        };
+        let expected: f64 = law.log_weights(&theta).iter().enumerate().map(|(k, p)| p.exp() * mean_field(k)).sum();
+        assert_gradient(&q.prior().name(), &[law.value(&theta, &[])], &[expected], 1e-12);
+    }
+}
+
+/// T11. Catches a mixture whose density is not the sum over its components: giving r the exact responsibilities q(k | λ)
+/// changes nothing at any draw.
+#[test]
+fn exact_responsibilities_equal_the_component_summed_out() {
+    let model = coins();
+    let mixture = Mixture::new(2, 3, Covariance::Full).unwrap();
+    let theta = numbers(mixture.parameters_len(), 0.6, 5);
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    let recursive = Box::new(InverseFlow::new(&likelihood, 3, 3, Space::Lambda));
+    let q = variational(model.latents(), Box::new(mixture), recursive);
+    let phi = numbers(q.phi_len(), 0.4, 6);
+    let mut log_pi = [0.0; 3];
+    q.prior().log_weights(&theta, &mut log_pi);
+    // log π_k + log N(λ; k), written out.
+    let joint = |lambda: &[f64], k: usize| {
+        let (mut mean, mut scale) = (vec![0.0; 2], vec![0.0; packed_len(2)]);
+        q.prior().gaussians().unwrap().component(&theta, k, &mut mean, &mut scale);
+        let mut white = vec![lambda[0] - mean[0], lambda[1] - mean[1]];
+        lower_solve(&scale, &mut white, 1);
+        let terms = (0..2).map(|i| -0.5 * white[i] * white[i] - scale[packed(i, i)].ln() - HALF_LN_2_PI);
+        log_pi[k] + terms.sum::<f64>()
+    };
+    let law = Law { model: &model, q: &q, noise: fixed_noise(2, 5, 2), latents: every(&[counts(1), counts(1)]) };
+    for k in 0..3 {
+        let (pass, _) = law.pass(&theta, &phi, k);
+        for s in 0..pass.log_p.len() {
+            let lambda = [pass.draws.lambda.get(0, s), pass.draws.lambda.get(1, s)];
+            let all: Vec<f64> = (0..3).map(|k| joint(&lambda, k)).collect();
+            let responsibility = all[k] - log_sum_exp(&all);
+            let log_q = pass.log_q.get(0, s) + pass.log_q.get(1, s);
+            let with_k = pass.log_p[s] + pass.log_r[s] + responsibility - log_q - all[k];
+            assert_gradient("T11", &[pass.integrand[s]], &[with_k], 1e-12);
+        }
+    }
+}
+
+/// Catches an analytic r that is not the same approximation on both spaces: on λ the component is summed out, which can only
+/// tighten the bound, and without components nothing changes.
+#[test]
+fn on_lambda_the_analytic_approximation_is_at_least_as_tight_as_on_the_noise() {
+    let model = coins();
+    for (components_len, fit) in [1, 2]
+        .into_iter()
+        .flat_map(|k| [GaussianFit::Laplace, GaussianFit::ExpectationPropagation].map(move |fit| (k, fit)))
+    {
+        let prior = || Mixture::new(2, components_len, Covariance::Full).unwrap();
+        let theta = numbers(prior().parameters_len(), 0.6, 9);
+        let likelihood = MeanField::for_latents(model.latents()).unwrap();
+        let value = |space: Space| {
+            let recursive = MixtureGaussian::new(&likelihood, &prior(), fit, space).unwrap();
+            let q = variational(model.latents(), Box::new(prior()), Box::new(recursive));
+            let noise = Rule::normal(2, 0.5);
+            Law { model: &model, q: &q, noise, latents: every(&[counts(1), counts(1)]) }.value(&theta, &[])
+        };
+        let gain = value(Space::Lambda) - value(Space::Noise);
+        match components_len {
+            1 => assert!(gain.abs() < 1e-12, "{fit:?}: {gain}"),
+            _ => assert!(gain > 1e-6, "{fit:?}: {gain}"),
+        }
+    }
+}
+
+/// Catches a bound on the wrong side of the exact ELBO of q(z).
+#[test]
+fn the_bounds_enclose_the_exact_elbo() {
+    let model = coins();
+    for_all(|label, q, theta, phi| {
+        let exact = exact_elbo(&model, q, theta, phi);
+        let found = bounds(&model, q, (theta, phi), 2000, 8);
+        let upper = found.upper.expect("fresh draws give an upper bound");
+        let below = |e: Estimate| e.value - 5.0 * e.standard_error <= exact + 1e-9;
+        assert!(below(found.elbo) && below(found.importance_lower), "{label}: {exact} under {found:?}");
+        assert!(upper.value + 5.0 * upper.standard_error >= exact - 1e-9, "{label}: {exact} over {found:?}");
+        // Where there is anything to integrate, J = 8 leaves less of a gap than the one-sample bound does.
+        assert!(found.importance_lower.value >= found.elbo.value - 1e-12, "{label}: {found:?}");
+    });
+}
+
+/// Catches a pair that does not tighten: from J = 1 to 4 to 64 the lower bound rises, the upper falls, and at 64 they meet
+/// the exact ELBO to within 0.02; with J = 0 the lower one is the hierarchical ELBO itself.
+#[test]
+fn the_pair_tightens_with_the_number_of_fresh_draws() {
+    let model = coins();
+    let theta = [0.4, -0.3, 0.5, 1.1, 0.3];
+    let likelihood = MeanField::for_latents(model.latents()).unwrap();
+    let recursives: [Box<dyn Recursive>; 2] =
+        [Box::new(SameAsPrior), Box::new(InverseFlow::factorised(&likelihood, 1, Space::Noise))];
+    for recursive in recursives {
+        let q = variational(model.latents(), Box::new(Gaussian::new(2, Covariance::Full).unwrap()), recursive);
+        let phi = vec![0.0; q.phi_len()];
+        let exact = exact_elbo(&model, &q, &theta, &phi);
+        let pair = |samples: usize| {
+            let found = bounds(&model, &q, (&theta, &phi), 40_000, samples);
+            (found.importance_lower, found.upper.unwrap())
+        };
+        let ([(l1, u1), (l4, u4), (l64, u64)], none) =
+            ([pair(1), pair(4), pair(64)], bounds(&model, &q, (&theta, &phi), 40_000, 0));
+        // Added up in another order, so that the last digits may differ.
+        assert!((none.importance_lower.value - none.elbo.value).abs() < 1e-12 && none.upper.is_none(), "{none:?}");
+        let apart = |low: Estimate, high: Estimate| {
+            high.value - low.value > 5.0 * low.standard_error.hypot(high.standard_error)
+        };
+        assert!(apart(none.elbo, l1) && apart(l1, l4) && apart(l4, l64), "{l1:?} {l4:?} {l64:?}");
+        assert!(apart(u4, u1) && apart(u64, u4), "{u1:?} {u4:?} {u64:?}");
+        assert!((l64.value - exact).abs() < 0.02 && (u64.value - exact).abs() < 0.02, "{l64:?} {exact} {u64:?}");
+    }
+}

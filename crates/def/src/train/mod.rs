@@ -1,0 +1,239 @@
+//! Training: each minibatch takes steps of its documents' own parameters, then of the weights.
+
+mod batch;
+mod start;
+
+use crate::corpus::Corpus;
+use crate::error::{Error, Result};
+use crate::estimate::{Estimator, Given};
+use crate::expected::expected;
+use crate::kernel::layer::Link;
+use crate::kernel::words::Words;
+use crate::memory;
+use crate::minibatch::{CHUNK, MinibatchChunk};
+use crate::network::{Network, Pass};
+use crate::settings::{FitSettings, Settings};
+use crate::shape::Shape;
+use crate::weights::{LayerWeights, TermWeights};
+use hyperprior_math::random::{TextPurpose, stream};
+use hyperprior_math::single::Lanes;
+use hyperprior_math::special::ln_factorial;
+use rand::seq::SliceRandom;
+use rayon::prelude::*;
+use serde::Serialize;
+use start::term_weights;
+use std::borrow::Cow;
+
+/// The result of an epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub number: u32,
+    /// The objective, with each document evaluated in its minibatch: near the end the bound on ln p(corpus).
+    pub objective: f64,
+}
+
+/// A model being trained.
+#[derive(Clone, Debug)]
+pub struct Training<'a> {
+    pub(crate) corpus: &'a Corpus,
+    pub(crate) settings: Settings,
+    shape: Shape,
+    pub(crate) terms: TermWeights,
+    pub(crate) layer_weights: Vec<LayerWeights>,
+    /// The documents' own parameters, and the moments of their gradients.
+    pub(crate) local: [Vec<Lanes>; 3],
+    /// The inference network, if documents have no parameters of their own.
+    pub(crate) network: Option<Network>,
+    pub(crate) epoch: u32,
+    /// The objective, epoch by epoch.
+    pub(crate) history: Vec<f64>,
+    pub(crate) step: u64,
+    /// −Σ ln x! of each document.
+    constants: Vec<f64>,
+    chunks: Vec<MinibatchChunk>,
+}
+
+/// The random streams of a minibatch's weights, the order of documents, the start, the bound and the final fits.
+const WEIGHTS: u64 = TextPurpose::Weights.step();
+const ORDER: u64 = TextPurpose::DocumentOrder.step();
+const START: u64 = TextPurpose::DocumentStart.step();
+const BOUND: u64 = TextPurpose::Bound.step();
+const FINISH: u64 = TextPurpose::Dependence.step();
+
+impl<'a> Training<'a> {
+    /// A model before its first epoch.
+    ///
+    /// # Errors
+    /// The errors of [`Settings::check`], and [`Error::BadSetting`] for a corpus without documents.
+    pub fn new(corpus: &'a Corpus, settings: &Settings) -> Result<Self> {
+        settings.check()?;
+        if corpus.documents_len() == 0 || corpus.tokens_len() == 0 {
+            return Err(Error::BadSetting {
+                field: "corpus",
+                value: "empty".to_owned(),
+                reason: "at least one document must have a word",
+            });
+        }
+        let method = settings.method;
+        let shape = Shape::with(&settings.layers, method.is_conway_maxwell())?;
+        memory::check(settings, &shape, corpus.terms_len(), corpus.documents_len())?;
+        let mut rng = stream(settings.seed, START, 0, 0);
+        let terms = term_weights(corpus, settings, &mut rng);
+        let layer_weights =
+            LayerWeights::all(&shape, settings.weights, settings.activity, settings.gamma_shape, &mut rng);
+        let parameters_len = method.parameters_len(&shape);
+        let network = Network::of(settings, &shape, corpus.terms_len());
+        let len = if network.is_some() { 0 } else { parameters_len * corpus.documents_len() };
+        let mut local = [vec![Lanes::default(); len], vec![Lanes::default(); len], vec![Lanes::default(); len]];
+        local[0].par_chunks_mut(parameters_len).enumerate().for_each(|(d, own)| {
+            let mut rng = stream(settings.seed, START, 1 + d as u64, 0);
+            method.start(&shape, settings.activity, &mut rng, own);
+        });
+        let constant = |d| -corpus.document(d).1.iter().map(|x| ln_factorial(f64::from(*x))).sum::<f64>();
+        let chunks_len = settings.batch.min(corpus.documents_len()).div_ceil(CHUNK);
+        let chunk = MinibatchChunk::new(&shape, method, &layer_weights, network.as_ref());
+        Ok(Self {
+            corpus,
+            settings: settings.clone(),
+            terms,
+            layer_weights,
+            local,
+            network,
+            epoch: 0,
+            history: Vec::new(),
+            step: 0,
+            constants: (0..corpus.documents_len()).map(constant).collect(),
+            chunks: vec![chunk; chunks_len],
+            shape,
+        })
+    }
+
+    /// The layers.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The words' weights.
+    pub fn terms(&self) -> &TermWeights {
+        &self.terms
+    }
+
+    /// The weights between layers, those above the lowest layer first; the last are the top layer's own parameters.
+    pub fn layer_weights(&self) -> &[LayerWeights] {
+        &self.layer_weights
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// [`Epoch::objective`] of every epoch so far.
+    pub fn history(&self) -> &[f64] {
+        &self.history
+    }
+
+    /// The number of epochs done.
+    pub fn epoch(&self) -> u32 {
+        self.epoch
+    }
+
+    /// The share of all counts that the background explains.
+    pub fn background_share(&self) -> f64 {
+        let documents = self.corpus.documents_len() as f64;
+        documents * self.terms.background_sum() / self.corpus.tokens_len() as f64
+    }
+
+    /// The contribution of q(weights) and of the background to the bound.
+    fn of_weights(&self) -> f64 {
+        let background = self.corpus.documents_len() as f64 * self.terms.background_sum();
+        self.terms.value() + self.layer_weights.iter().map(LayerWeights::value).sum::<f64>() - background
+    }
+
+    /// The bound on ln p(corpus) at the current weights, those between layers at their means, from `rounds` times eight draws of
+    /// every document's latents. Point estimates of the weights have no entropy: then this is a bound on ln p(x, W).
+    pub fn bound(&self, rounds: u64) -> f64 {
+        let layer_weights = self.layer_weight_means();
+        let links: Vec<Link> = layer_weights.iter().map(LayerWeights::link).collect();
+        let one = |d: usize| {
+            let (terms, counts) = self.corpus.document(d);
+            let own = self.own(d);
+            let mut estimator = Estimator::new(&self.shape, self.settings.method.of(&self.shape, &own));
+            let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
+            let (words, seen) = (Words { terms, counts }, self.terms.seen());
+            let given = Given { shape: &self.shape, words, seen, links: &links };
+            estimator.bound(&given, &own, rounds, &mut rng) + self.constants[d]
+        };
+        let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
+        documents.iter().sum::<f64>() + self.of_weights()
+    }
+
+    /// E z of a document's latents, layer by layer.
+    pub fn activations(&self, document: usize) -> Vec<Vec<f32>> {
+        let (method, seed) = (self.settings.method, self.settings.seed);
+        expected(&self.shape, method, &self.own(document), seed, document as u64)
+    }
+
+    /// A document's parameters.
+    fn own(&self, document: usize) -> Cow<'_, [Lanes]> {
+        let len = self.settings.method.parameters_len(&self.shape);
+        match &self.network {
+            None => Cow::Borrowed(&self.local[0][document * len..][..len]),
+            Some(network) => {
+                let (terms, counts) = self.corpus.document(document);
+                let mut at = vec![Lanes::default(); len];
+                network.forward(&Words { terms, counts }, &mut Pass::default(), &mut at);
+                Cow::Owned(at)
+            }
+        }
+    }
+
+    /// One pass over all documents.
+    pub fn run_epoch(&mut self) -> Epoch {
+        let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
+        order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
+        let mut elbo = 0.0;
+        // Minibatches of nearly equal size: each is scaled up to the corpus, and a last one of few documents would be noisy.
+        let batches = order.len().div_ceil(self.settings.batch);
+        for b in 0..batches {
+            let range = b * order.len() / batches..(b + 1) * order.len() / batches;
+            elbo += self.run_batch(&order[range]);
+        }
+        self.epoch += 1;
+        if self.epoch == self.settings.epochs {
+            self.finish();
+        }
+        let objective = elbo + self.of_weights();
+        self.history.push(objective);
+        Epoch { number: self.epoch, objective }
+    }
+
+    /// Fits what waits for the final weights: the weights of mixtures, and the dependence that is added to mean-field.
+    fn finish(&mut self) {
+        let (shape, settings, method) = (&self.shape, &self.settings, self.settings.method);
+        if self.network.is_some() || method.has_nothing_to_add() {
+            return;
+        }
+        let layer_weights = self.layer_weight_means();
+        let links: Vec<Link> = layer_weights.iter().map(LayerWeights::link).collect();
+        let (corpus, seen) = (self.corpus, self.terms.seen());
+        let steps = settings.epochs.saturating_mul(settings.local_steps);
+        let fit = FitSettings { steps, size: settings.size(shape), draws: settings.draws };
+        self.local[0].par_chunks_mut(method.parameters_len(shape)).enumerate().for_each(|(d, own)| {
+            let (terms, counts) = corpus.document(d);
+            let given = Given { shape, words: Words { terms, counts }, seen, links: &links };
+            let mut estimator = Estimator::new(shape, method);
+            let rng = stream(settings.seed, FINISH, d as u64, 0);
+            estimator.add_dependence(method, &given, own, fit, &rng);
+            estimator.fit_mixture_weights(&given, own, &rng);
+        });
+    }
+
+    /// The weights between layers at their means, to fit other documents.
+    pub(crate) fn layer_weight_means(&self) -> Vec<LayerWeights> {
+        let mut layer_weights = self.layer_weights.clone();
+        layer_weights.iter_mut().for_each(LayerWeights::use_means);
+        layer_weights
+    }
+}

@@ -1,0 +1,176 @@
+//! From a graph to draws of its posterior: selects the monitored quantities, fits the latents, and draws or calculates the
+//! quantities from them.
+
+use crate::draw::Quantity;
+use crate::marginalise::Marginalise;
+use crate::model::GraphModel;
+use crate::node::Graph;
+use crate::outline::Outline;
+use hyperprior::infer::{InferSettings, Posterior, Source, infer};
+use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
+use hyperprior::report::{About, FitReport, Latent, Monitored};
+use hyperprior::{Batch, Model, Session};
+use std::collections::HashMap;
+use thiserror::Error;
+
+/// Why a fit failed.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[non_exhaustive]
+pub enum FitError {
+    /// Everything is observed.
+    #[error(
+        "nothing in the model is unknown: every node with a distribution has data; remove the data of what is to be \
+         estimated"
+    )]
+    NothingUnknown,
+    /// A monitor selects nothing.
+    #[error(transparent)]
+    Monitor(#[from] MonitorError),
+    /// Inference failed.
+    #[error(transparent)]
+    Engine(#[from] hyperprior::Error),
+    /// The draws cannot be stored.
+    #[error(transparent)]
+    Draws(#[from] DrawsError),
+}
+
+/// A model and its monitored quantities.
+///
+/// ```
+/// use hyperprior::Quiet;
+/// use hyperprior::infer::InferSettings;
+/// use hyperprior_graph::fit::Task;
+/// use hyperprior_graph::{Distribution, GraphBuilder, Marginalise};
+///
+/// // Seven heads in ten throws of a coin.
+/// let mut g = GraphBuilder::new();
+/// let (one, ten) = (g.constant(1.0), g.constant(10.0));
+/// let bias = g.stochastic("bias", Distribution::Beta { a: one, b: one }, None, None)?;
+/// g.stochastic("heads", Distribution::Binomial { p: bias, n: ten }, None, Some(7.0))?;
+/// let task = Task::new(g.build()?, &Marginalise::Auto, &[])?;
+/// let posterior = task.run(&InferSettings::default(), &mut Quiet)?;
+/// assert!((posterior.summaries()[0].mean - 8.0 / 12.0).abs() < 0.01);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Task {
+    model: GraphModel,
+    quantities: Vec<Quantity>,
+}
+
+impl Task {
+    /// Prepares the model and selects the monitored quantities; without monitors, all that are named and not constant.
+    ///
+    /// # Errors
+    /// [`FitError::NothingUnknown`], [`FitError::Monitor`], and as [`Graph::model_with`].
+    pub fn new(graph: Graph, marginalise: &Marginalise, monitors: &[Monitor]) -> Result<Self, FitError> {
+        if graph.latent_names().next().is_none() {
+            return Err(FitError::NothingUnknown);
+        }
+        let model = graph.model_with(marginalise)?;
+        let quantities = monitored(model.quantities(), monitors)?;
+        Ok(Self { model, quantities })
+    }
+
+    /// The model.
+    pub fn model(&self) -> &GraphModel {
+        &self.model
+    }
+
+    /// The monitored quantities, in the order of the columns of the draws.
+    pub fn quantities(&self) -> &[Quantity] {
+        &self.quantities
+    }
+
+    /// Fits the model and draws the monitored quantities.
+    ///
+    /// # Errors
+    /// As [`infer`] and [`GraphModel::complete`].
+    pub fn run<'s>(&self, settings: &InferSettings, session: impl Into<Session<'s>>) -> Result<Posterior, FitError> {
+        if !self.model.latents().is_empty() {
+            let inferred = infer(&self.model, &self.model.starts(settings.seed)?, settings, session)?;
+            let draws = self.draws(&inferred.z, settings.seed)?;
+            return Ok(Posterior { draws, source: Source::Approximate(Box::new(inferred)) });
+        }
+        let draws = self.draws(&Batch::zeros(0, settings.draws), settings.seed)?;
+        if self.model.graph().observations_len() == 0 {
+            return Ok(Posterior { draws, source: Source::Prior });
+        }
+        let mut log_evidence = [0.0];
+        self.model.log_joint(&Batch::zeros(0, 1), &mut log_evidence)?;
+        Ok(Posterior { draws, source: Source::Exact { log_evidence: log_evidence[0] } })
+    }
+
+    /// The report of a fit, with the model's name, its number of observations and the front end's warnings.
+    pub fn report<'a>(
+        &self,
+        (name, observed, warnings): (String, usize, Vec<String>),
+        settings: InferSettings,
+        posterior: &'a Posterior,
+        wall_seconds: f64,
+    ) -> FitReport<'a> {
+        let latent =
+            |outline: Outline| Latent { name: outline.name, is_discrete: outline.is_discrete, role: outline.role };
+        let monitored =
+            |q: &Quantity| Monitored { name: q.name.clone(), is_latent: q.is_latent, is_discrete: q.is_discrete };
+        let about = About {
+            name,
+            observed,
+            warnings,
+            latents: self.model.outline().into_iter().map(latent).collect(),
+            monitored: self.quantities.iter().map(monitored).collect(),
+        };
+        FitReport::new(about, &self.model, settings, posterior, wall_seconds)
+    }
+
+    fn draws(&self, z: &Batch, seed: u64) -> Result<Draws, FitError> {
+        Ok(to_draws(&self.quantities, self.model.complete(z, &self.quantities, seed)?)?)
+    }
+}
+
+/// The quantities that the monitors select, in their order; without monitors, all, grouped by array.
+///
+/// # Errors
+/// [`MonitorError`] for a monitor that selects nothing.
+pub fn monitored(quantities: Vec<Quantity>, monitors: &[Monitor]) -> Result<Vec<Quantity>, MonitorError> {
+    let all = by_array(quantities);
+    if monitors.is_empty() {
+        return Ok(all);
+    }
+    let names: Vec<&str> = all.iter().map(|q| q.name.as_str()).collect();
+    let (mut wanted, mut is_wanted) = (Vec::new(), vec![false; all.len()]);
+    for monitor in monitors {
+        for place in monitor.places(&names)? {
+            if !std::mem::replace(&mut is_wanted[place], true) {
+                wanted.push(all[place].clone());
+            }
+        }
+    }
+    Ok(wanted)
+}
+
+/// Values of quantities (a column each) as named draws.
+///
+/// # Errors
+/// As [`Draws::new`].
+pub fn to_draws(quantities: &[Quantity], values: Batch) -> Result<Draws, DrawsError> {
+    let column = |q: &Quantity| match q.is_discrete {
+        true => Column::discrete(&q.name),
+        false => Column::continuous(&q.name),
+    };
+    Draws::new(quantities.iter().map(column).collect(), values)
+}
+
+/// Groups the elements of each array and sorts them; a graph has its quantities in topological order.
+fn by_array(mut quantities: Vec<Quantity>) -> Vec<Quantity> {
+    let mut arrays: HashMap<String, usize> = HashMap::new();
+    for quantity in &quantities {
+        let len = arrays.len();
+        arrays.entry(ElementName::parse(&quantity.name).array.to_owned()).or_insert(len);
+    }
+    quantities.sort_by_cached_key(|quantity| {
+        let element = ElementName::parse(&quantity.name);
+        (arrays[element.array], element.indices)
+    });
+    quantities
+}

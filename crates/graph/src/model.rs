@@ -1,0 +1,269 @@
+//! The graph as a model: its latents, and the tapes of its log joint.
+
+use super::expression::Expr;
+use super::marginalise::{LEVELS, Marginalise, Marginalised, Stage, Tail, blankets, marginalise, order};
+use super::node::Graph;
+use super::pooled::Pooled;
+use super::tape::{Below, Sum, TILE, Tape, Workspace};
+use super::truncated_sum::{ends, short};
+use super::unconstrained::{Coordinate, Unconstrained};
+use hyperprior::model::{Latents, Support};
+use hyperprior::{Error, Result};
+use hyperprior_math::batch::Batch;
+use rayon::prelude::*;
+use std::sync::OnceLock;
+
+/// The terms of the log joint that contain a kept discrete latent.
+#[derive(Debug)]
+pub(super) struct Blanket {
+    /// Their places among the joint's roots.
+    pub(super) places: Vec<u32>,
+    /// Adds up these terms alone; its outputs are the ends of the truncated sums that contain the latent, three each.
+    pub(super) pooled: Pooled,
+    pub(super) tails_len: usize,
+}
+
+/// The log joint at one level, which says over how many values counts are summed.
+#[derive(Debug)]
+pub(super) struct Level {
+    pub(super) marginalised: Marginalised,
+    /// Adds up the log joint; its outputs are the ends of truncated sums, three each.
+    pub(super) joint: Pooled,
+    /// One for each kept discrete latent.
+    pub(super) blankets: Vec<Blanket>,
+    /// Its outputs are the tables of all stages.
+    tables: OnceLock<Pooled>,
+}
+
+/// A factor graph as a model, in unconstrained coordinates and with some discrete latents marginalised.
+#[derive(Debug)]
+pub struct GraphModel {
+    pub(super) graph: Graph,
+    pub(super) unconstrained: Unconstrained,
+    /// The coordinates that are marginalised, in the order of elimination.
+    pub(super) order: Vec<u32>,
+    pub(super) latents: Latents,
+    /// The column of each coordinate; none if it is marginalised.
+    pub(super) columns: Vec<Option<u32>>,
+    /// The coordinates of the kept discrete latents.
+    pub(super) kept: Vec<u32>,
+    /// For each column, its place among the kept discrete latents.
+    pub(super) discrete: Vec<Option<usize>>,
+    pub(super) levels: Vec<OnceLock<Level>>,
+}
+
+impl Graph {
+    /// The model, with discrete latents marginalised where that is cheap.
+    ///
+    /// # Errors
+    /// As [`model_with`](Self::model_with).
+    pub fn model(self) -> Result<GraphModel> {
+        self.model_with(&Marginalise::Auto)
+    }
+
+    /// The model, with these discrete latents marginalised as far as possible.
+    ///
+    /// # Errors
+    /// [`Error::BadModel`] for a latent whose kind is not supported; [`Error::Model`] if the data are impossible whatever the
+    /// latents are, or if a name is not that of a discrete latent.
+    pub fn model_with(self, which: &Marginalise) -> Result<GraphModel> {
+        GraphModel::new(self, which)
+    }
+}
+
+impl GraphModel {
+    fn new(graph: Graph, which: &Marginalise) -> Result<Self> {
+        let unconstrained = Unconstrained::new(&graph)?;
+        if let Marginalise::Named(names) = which {
+            for name in names {
+                let is = |coordinate: &Coordinate| {
+                    coordinate.name == *name || coordinate.name.split('[').next() == Some(name)
+                };
+                if !unconstrained
+                    .coordinates
+                    .iter()
+                    .any(|coordinate| coordinate.support.is_discrete() && is(coordinate))
+                {
+                    return Err(Error::Model(format!("there is no discrete latent `{name}` to marginalise")));
+                }
+            }
+        }
+        for term in &unconstrained.terms {
+            let Some(x) = unconstrained.arena.value(term.expr) else { continue };
+            let node = &graph.random[term.random as usize];
+            let name = &node.name;
+            let place = graph.origin(node).map_or_else(String::new, |origin| format!(" ({origin})"));
+            if x == f64::NEG_INFINITY {
+                return Err(Error::Model(format!(
+                    "`{name}`{place} is impossible whatever the latents are: its density is 0"
+                )));
+            }
+            if !x.is_finite() {
+                return Err(Error::Model(format!(
+                    "the density of `{name}`{place} is not a number whatever the latents are"
+                )));
+            }
+        }
+        let (order, kept) = order(&unconstrained, which);
+        let mut is_marginalised = vec![false; unconstrained.coordinates.len()];
+        order.iter().for_each(|l| is_marginalised[*l as usize] = true);
+        let mut columns = vec![None; unconstrained.coordinates.len()];
+        let (mut names, mut discrete) = (Vec::new(), Vec::new());
+        for (l, coordinate) in unconstrained.coordinates.iter().enumerate().filter(|(l, _)| !is_marginalised[*l]) {
+            columns[l] = Some(names.len() as u32);
+            discrete.push(kept.binary_search(&(l as u32)).ok());
+            names.push((coordinate.name.clone(), coordinate.support));
+        }
+        let latents = Latents::scalars(names)?;
+        let has_counts = order.iter().any(|l| unconstrained.coordinates[*l as usize].support == Support::Counts);
+        let levels = (0..if has_counts { LEVELS } else { 1 }).map(|_| OnceLock::new()).collect();
+        let model = Self { graph, unconstrained, order, latents, columns, kept, discrete, levels };
+        let lowest = model.level(0);
+        let is_impossible = |e: &Expr| lowest.marginalised.arena.value(*e) == Some(f64::NEG_INFINITY);
+        // If sums over counts are truncated, a higher level may still be possible.
+        if model.levels.len() == 1 && lowest.marginalised.terms.iter().any(is_impossible) {
+            let names: Vec<&str> = model
+                .order
+                .iter()
+                .take(3)
+                .map(|l| model.unconstrained.coordinates[*l as usize].name.as_str())
+                .collect();
+            return Err(Error::Model(format!(
+                "the data are impossible whatever the values of the discrete latents ({}…) are; check the observations \
+                 that depend on them",
+                names.join(", ")
+            )));
+        }
+        Ok(model)
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// The names of the marginalised latents, in the order of elimination.
+    pub fn marginalised(&self) -> impl Iterator<Item = &str> {
+        self.order.iter().map(|l| self.unconstrained.coordinates[*l as usize].name.as_str())
+    }
+
+    /// The names of the latents that no observation depends on; they are drawn from their priors.
+    pub fn prior_only(&self) -> impl Iterator<Item = &str> {
+        let leaves = self.graph.leaves.iter().zip(&self.unconstrained.leaves);
+        leaves.filter(|(_, expr)| expr.is_none()).map(|(leaf, _)| leaf.name.as_str())
+    }
+
+    /// How many terms of the log joint contain a latent (its Markov blanket); 0 for continuous latents, which are not counted.
+    pub fn blanket_len(&self, i: usize) -> usize {
+        self.discrete[i].map_or(0, |k| self.level(0).blankets[k].places.len())
+    }
+
+    /// How many rows and runs the tape of the log joint has.
+    pub fn tape_len(&self) -> (usize, usize) {
+        let tape = &self.level(0).joint.tape;
+        (tape.rows_len(), tape.runs_len())
+    }
+
+    pub(super) fn level(&self, level: usize) -> &Level {
+        self.levels[level].get_or_init(|| self.build_level(level as u32))
+    }
+
+    fn column(&self, latent: u32) -> u32 {
+        // No remaining expression contains a marginalised latent.
+        self.columns[latent as usize].unwrap_or(u32::MAX)
+    }
+
+    fn build_level(&self, level: u32) -> Level {
+        let marginalised = marginalise(&self.unconstrained, &self.order, level);
+        let arena = &marginalised.arena;
+        let roots: Vec<(Expr, f64)> = marginalised.terms.iter().map(|e| (*e, 1.0)).collect();
+        let all_ends = ends(&marginalised.tails);
+        let sum = Sum::of(arena, &roots);
+        let joint = Tape::new(arena, &roots, &all_ends, |l| self.column(l), !self.kept.is_empty());
+        let parts: Vec<Expr> = sum.terms.iter().map(|t| t.0).collect();
+        let mut seen = vec![u32::MAX; arena.len()];
+        let tail_sums: Vec<Expr> = marginalised.tails.iter().map(|t| t.sum).collect();
+        let tails_of = blankets(arena, &tail_sums, &self.kept);
+        let found = blankets(arena, &parts, &self.kept).into_iter().zip(tails_of).enumerate();
+        let blankets = found
+            .map(|(k, (places, tails))| {
+                let own: Vec<(Expr, f64)> = places.iter().map(|t| sum.terms[*t as usize]).collect();
+                let tails: Vec<Tail> = tails.into_iter().map(|t| marginalised.tails[t as usize]).collect();
+                let ends = ends(&tails);
+                let below = Below::few(arena, &own, &ends, &mut seen, k as u32);
+                let tape = Tape::of(arena, &below, &own, &ends, |l| self.column(l), Some(self.kept[k]), true);
+                Blanket { places, pooled: Pooled::new(tape), tails_len: tails.len() }
+            })
+            .collect();
+        Level { joint: Pooled::new(joint), blankets, marginalised, tables: OnceLock::new() }
+    }
+
+    /// The tape of the tables of all stages.
+    pub(super) fn tables<'a>(&self, level: &'a Level) -> &'a Pooled {
+        level.tables.get_or_init(|| {
+            let Marginalised { arena, stages, .. } = &level.marginalised;
+            let outputs: Vec<Expr> = stages.iter().flat_map(|s: &Stage| s.table.iter().copied()).collect();
+            Pooled::new(Tape::new(arena, &[], &outputs, |l| self.column(l), false))
+        })
+    }
+
+    /// Evaluates the tile of draws from `first` on, at the lowest level whose truncated sums are accurate enough for all of them,
+    /// and passes that level, the workspace and the draws that would still need more values to `then`.
+    pub(super) fn evaluate<'a, T>(
+        &'a self,
+        z: &Batch,
+        first: usize,
+        then: impl Fn(&'a Level, &mut Workspace, [bool; TILE]) -> T,
+    ) -> T {
+        self.evaluate_within(self.levels.len(), z, first, then)
+    }
+
+    /// The same with at most this many levels.
+    pub(super) fn evaluate_within<'a, T>(
+        &'a self,
+        levels_len: usize,
+        z: &Batch,
+        first: usize,
+        then: impl Fn(&'a Level, &mut Workspace, [bool; TILE]) -> T,
+    ) -> T {
+        let mut number = 0;
+        loop {
+            let level = self.level(number);
+            let mut workspace = level.joint.take();
+            let tape = &level.joint.tape;
+            tape.load(z, first, &mut workspace);
+            tape.forward(&mut workspace);
+            let short = short(tape, &workspace, level.marginalised.tails.len());
+            let is_last = number + 1 == levels_len || !short.contains(&true);
+            let result = is_last.then(|| then(level, &mut workspace, short));
+            level.joint.give(workspace);
+            if let Some(result) = result {
+                return result;
+            }
+            number += 1;
+        }
+    }
+
+    /// The lowest level that is accurate enough for this tile.
+    pub(super) fn level_for(&self, z: &Batch, first: usize) -> &Level {
+        if self.levels.len() == 1 {
+            return self.level(0);
+        }
+        self.evaluate(z, first, |level, _, _| level)
+    }
+
+    /// Runs `f` on every tile, in parallel if possible, and passes the results to `put` in order.
+    pub(super) fn tiles<T: Send>(z: &Batch, f: impl Fn(usize) -> T + Sync, mut put: impl FnMut(usize, T)) {
+        let tiles_len = z.draws_len().div_ceil(TILE);
+        if tiles_len <= 1 || rayon::current_num_threads() == 1 {
+            for tile in 0..tiles_len {
+                put(tile * TILE, f(tile * TILE));
+            }
+            return;
+        }
+        let results: Vec<T> = (0..tiles_len).into_par_iter().map(|tile| f(tile * TILE)).collect();
+        for (tile, result) in results.into_iter().enumerate() {
+            put(tile * TILE, result);
+        }
+    }
+}

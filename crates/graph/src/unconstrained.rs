@@ -1,0 +1,386 @@
+//! The graph in unconstrained coordinates, the form that inference works on.
+//!
+//! A positive latent is the exponential of a coordinate, a latent between two bounds a scaled logistic, a point of a simplex is
+//! built by stick-breaking and a precision matrix from its Cholesky factor; each adds its log Jacobian to the density. Latents
+//! that no observation depends on are left out: their posterior is their prior, and they are drawn from it afterwards.
+
+use super::distribution::{Distribution, VectorDistribution};
+use super::error::GraphError;
+use super::expression::{Expr, Expressions, Known, Node};
+use super::node::{AnyDistribution, Graph, Random};
+use super::operation::{Binary, Unary};
+use super::rewrite::Shape;
+use super::support::{End, Span};
+use hyperprior::model::Support;
+use std::f64::consts::LN_2;
+
+/// How a coordinate maps to a latent of the graph.
+#[derive(Clone, Debug)]
+pub(crate) enum Transform {
+    /// Unchanged.
+    Identity,
+    /// Its exponential above a lower bound, or below an upper one.
+    Above(Expr),
+    Below(Expr),
+    /// Its logistic between two bounds.
+    Between(Expr, Expr),
+    /// An integer, counted from this one.
+    Integer(f64),
+    /// Stick-breaking of a simplex: these latents of the graph, and the number of the break.
+    Simplex(Vec<usize>, usize),
+    /// An entry of the Cholesky factor of a matrix: its lower triangle as latents of the graph, row by row, and the row and column.
+    Matrix(Vec<usize>, usize, usize),
+}
+
+/// An unconstrained coordinate (or an integer, for a discrete latent).
+#[derive(Clone, Debug)]
+pub(crate) struct Coordinate {
+    /// The name of the latent that it stands for, or is part of.
+    pub(crate) name: String,
+    pub(crate) support: Support,
+    /// That latent in the graph; for vectors, one of its elements.
+    pub(crate) leaf: usize,
+    pub(crate) transform: Transform,
+}
+
+/// A term of the log joint density.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Term {
+    pub(crate) expr: Expr,
+    /// The random node whose density it is.
+    pub(crate) random: u32,
+}
+
+/// The graph in unconstrained coordinates.
+#[derive(Clone, Debug)]
+pub(crate) struct Unconstrained {
+    pub(crate) arena: Expressions,
+    pub(crate) coordinates: Vec<Coordinate>,
+    /// The expression of each latent of the graph; none if no observation depends on it.
+    pub(crate) leaves: Vec<Option<Expr>>,
+    pub(crate) terms: Vec<Term>,
+}
+
+/// The limits that observations set on a latent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Constraint {
+    span: Span,
+    /// The smallest count.
+    least: f64,
+}
+
+/// Marks the expressions and random nodes that the observations depend on.
+fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
+    let mut expressions = vec![false; graph.arena.len()];
+    let mut random = vec![false; graph.random.len()];
+    let mut stack = Vec::new();
+    let wake = |r: usize, random: &mut Vec<bool>, stack: &mut Vec<Expr>| {
+        if !std::mem::replace(&mut random[r], true) {
+            let node: &Random = &graph.random[r];
+            stack.push(node.density);
+            stack.extend(&node.value);
+            stack.extend(node.bounds.iter().flat_map(|b| [b.lower, b.upper]).flatten());
+            if let AnyDistribution::Scalar(Distribution::Uniform { lower, upper }) = node.distribution {
+                stack.extend([lower, upper]);
+            }
+        }
+    };
+    for (r, node) in graph.random.iter().enumerate() {
+        // A censored value counts as an observation.
+        let is_censored = node.bounds.is_some_and(|b| !b.renormalised);
+        if node.is_observed || is_censored {
+            wake(r, &mut random, &mut stack);
+        }
+    }
+    while let Some(e) = stack.pop() {
+        if std::mem::replace(&mut expressions[e.0 as usize], true) {
+            continue;
+        }
+        if let Node::Leaf(l) = graph.arena.node(e) {
+            wake(graph.leaves[l as usize].random as usize, &mut random, &mut stack);
+        }
+        graph.arena.operands(e, |e| stack.push(e));
+    }
+    (expressions, random)
+}
+
+/// The limits that observed counts and intervals set on their latents.
+fn constraints(graph: &Graph) -> Vec<Constraint> {
+    let mut constraints = vec![Constraint::default(); graph.leaves.len()];
+    let arena = &graph.arena;
+    let leaf = |e: Expr| match arena.node(e) {
+        Node::Leaf(l) => Some(l as usize),
+        _ => None,
+    };
+    for node in graph.random.iter().filter(|r| r.is_observed) {
+        let Some(value) = arena.value(node.value[0]) else { continue };
+        match &node.distribution {
+            AnyDistribution::Scalar(Distribution::Binomial { n, .. } | Distribution::BetaBinomial { n, .. }) => {
+                if let Some(l) = leaf(*n) {
+                    constraints[l].least = constraints[l].least.max(value);
+                }
+            }
+            AnyDistribution::Scalar(Distribution::Interval { time, cuts }) => {
+                if let Some(l) = leaf(*time) {
+                    let cut = |k: f64| {
+                        let inside = k >= 0.0 && (k as usize) < cuts.len();
+                        inside.then(|| arena.value(cuts[k as usize])).flatten().map(End::Number)
+                    };
+                    constraints[l].span.narrow(cut(value - 1.0), cut(value));
+                }
+            }
+            _ => {}
+        }
+    }
+    constraints
+}
+
+impl Unconstrained {
+    pub(crate) fn new(graph: &Graph) -> Result<Self, GraphError> {
+        let (expressions, random) = active(graph);
+        let constraints = constraints(graph);
+        let mut this = Self {
+            arena: Expressions::default(),
+            coordinates: Vec::new(),
+            leaves: vec![None; graph.leaves.len()],
+            terms: Vec::new(),
+        };
+        let unmade = this.arena.constant(f64::NAN);
+        let mut made = vec![unmade; graph.arena.len()];
+        let mut jacobians: Vec<Option<Expr>> = vec![None; graph.random.len()];
+        let mut shape = Shape::default();
+        for (i, _) in expressions.iter().enumerate().filter(|(_, active)| **active) {
+            let e = Expr(i as u32);
+            made[i] = if let Node::Leaf(l) = graph.arena.node(e) {
+                let l = l as usize;
+                if this.leaves[l].is_none() {
+                    let r = graph.leaves[l].random as usize;
+                    jacobians[r] = this.transform(graph, r, l, &constraints[l], &made)?;
+                }
+                this.leaves[l].unwrap_or(unmade)
+            } else {
+                shape.take(&graph.arena, e);
+                shape.make(&mut this.arena, |e| made[e.0 as usize], |_| unmade)
+            };
+        }
+        for (r, node) in graph.random.iter().enumerate().filter(|(r, _)| random[*r]) {
+            let density = made[node.density.0 as usize];
+            let expr = match jacobians[r] {
+                Some(jacobian) => {
+                    let sum = this.arena.add(density, jacobian);
+                    // Like the density, the Jacobian is undefined if an index is out of range.
+                    match this.arena.node(density) {
+                        Node::Binary(Binary::Within, inside, _) => this.arena.binary(Binary::Within, inside, sum),
+                        _ => sum,
+                    }
+                }
+                None => density,
+            };
+            this.terms.push(Term { expr, random: r as u32 });
+        }
+        Ok(this)
+    }
+
+    fn add_coordinate(
+        &mut self,
+        graph: &Graph,
+        leaf: usize,
+        support: Support,
+        known: Known,
+        transform: Transform,
+    ) -> Expr {
+        let number = self.coordinates.len() as u32;
+        self.coordinates.push(Coordinate { name: graph.leaves[leaf].name.clone(), support, leaf, transform });
+        self.arena.leaf(number, known)
+    }
+
+    /// Adds coordinates for the latents of random node `r`, of which `l` came first, and returns the log Jacobian.
+    fn transform(
+        &mut self,
+        graph: &Graph,
+        r: usize,
+        l: usize,
+        constraint: &Constraint,
+        made: &[Expr],
+    ) -> Result<Option<Expr>, GraphError> {
+        let node = &graph.random[r];
+        match &node.distribution {
+            AnyDistribution::Scalar(distribution) if distribution.is_discrete() => {
+                self.leaves[l] = Some(self.transform_discrete(graph, r, l, distribution, constraint)?);
+                Ok(None)
+            }
+            AnyDistribution::Scalar(distribution) => {
+                let mut span = graph.arena.span(distribution, node.bounds);
+                span.narrow(constraint.span.lower, constraint.span.upper);
+                let end = |this: &mut Self, end: Option<End>| {
+                    end.map(|end| match end {
+                        End::Number(x) => this.arena.constant(x),
+                        End::Of(e) => made[e.0 as usize],
+                    })
+                };
+                let (lower, upper) = (end(self, span.lower), end(self, span.upper));
+                let transform = match (lower, upper) {
+                    (None, None) => Transform::Identity,
+                    (Some(end), None) => Transform::Above(end),
+                    (None, Some(end)) => Transform::Below(end),
+                    (Some(lower), Some(upper)) => Transform::Between(lower, upper),
+                };
+                let coordinate = self.add_coordinate(graph, l, Support::Real, Known::default(), transform);
+                let (value, jacobian) = self.arena.between(coordinate, lower, upper);
+                self.leaves[l] = Some(value);
+                Ok(jacobian)
+            }
+            AnyDistribution::Vector(VectorDistribution::Dirichlet { .. }) => Ok(Some(self.transform_simplex(graph, r))),
+            AnyDistribution::Vector(VectorDistribution::Wishart { .. }) => Ok(Some(self.transform_matrix(graph, r))),
+            AnyDistribution::Vector(VectorDistribution::Multinomial { .. }) => Err(GraphError::Unsupported {
+                name: node.name.clone(),
+                reason:
+                    "an unobserved multinomial that data depend on is not supported; write it as one categorical node \
+                         per trial, or as a chain of binomials"
+                        .to_owned(),
+            }),
+            AnyDistribution::Vector(_) => {
+                for leaf in own_leaves(graph, r) {
+                    self.leaves[leaf] =
+                        Some(self.add_coordinate(graph, leaf, Support::Real, Known::default(), Transform::Identity));
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    fn transform_discrete(
+        &mut self,
+        graph: &Graph,
+        r: usize,
+        l: usize,
+        distribution: &Distribution,
+        constraint: &Constraint,
+    ) -> Result<Expr, GraphError> {
+        let name = &graph.leaves[l].name;
+        let (low, high) = graph.discrete_range(r, distribution);
+        let low = low.max(constraint.least);
+        if !(low <= high) {
+            let reason = format!("no value is possible: it must be at least {low} and at most {high}");
+            return Err(GraphError::Unsupported { name: name.clone(), reason });
+        }
+        if low == high {
+            return Ok(self.arena.constant(low));
+        }
+        let support =
+            if high < f64::INFINITY { Support::Integers { lower: 0.0, upper: high - low } } else { Support::Counts };
+        let known = Known { nonnegative: true, positive: false, whole: true, at_most_one: high - low <= 1.0 };
+        let above = self.add_coordinate(graph, l, support, known, Transform::Integer(low));
+        Ok(self.arena.linear(&[(above, 1.0)], low))
+    }
+
+    /// x₁ = v₁, x₂ = (1 − v₁) v₂, …: each v is a logistic, shifted so that zero is the centre of the simplex.
+    fn transform_simplex(&mut self, graph: &Graph, r: usize) -> Expr {
+        let leaves: Vec<usize> = own_leaves(graph, r).collect();
+        let mut rest = self.arena.constant(1.0);
+        let mut jacobian = Vec::new();
+        for (k, &leaf) in leaves.iter().enumerate() {
+            let left = leaves.len() - 1 - k;
+            if left == 0 {
+                self.leaves[leaf] = Some(rest);
+                break;
+            }
+            let transform = Transform::Simplex(leaves.clone(), k);
+            let coordinate = self.add_coordinate(graph, leaf, Support::Real, Known::default(), transform);
+            let centred = self.arena.linear(&[(coordinate, 1.0)], -(left as f64).ln());
+            let share = self.arena.sigmoid(centred);
+            let other = self.arena.complement(share);
+            let (log_rest, log_share, log_other) = (self.arena.log(rest), self.arena.log(share), self.arena.log(other));
+            jacobian.extend([(log_rest, 1.0), (log_share, 1.0), (log_other, 1.0)]);
+            self.leaves[leaf] = Some(self.arena.multiply(rest, share));
+            rest = self.arena.multiply(rest, other);
+        }
+        self.arena.linear(&jacobian, 0.0)
+    }
+
+    /// Ω = L Lᵀ with the logs of L's diagonal as coordinates; |∂Ω/∂L| = 2ⁿ Π Lᵢᵢ^(n − i), i from 0.
+    fn transform_matrix(&mut self, graph: &Graph, r: usize) -> Expr {
+        let n = graph.random[r].value.len().isqrt();
+        let leaves: Vec<usize> = own_leaves(graph, r).collect();
+        let mut rows: Vec<Vec<Expr>> = Vec::with_capacity(n);
+        let mut jacobian = Vec::new();
+        let mut at = leaves.iter();
+        for i in 0..n {
+            let mut row = Vec::with_capacity(i + 1);
+            for j in 0..=i {
+                let Some(&leaf) = at.next() else { break };
+                let transform = Transform::Matrix(leaves.clone(), i, j);
+                let coordinate = self.add_coordinate(graph, leaf, Support::Real, Known::default(), transform);
+                if i == j {
+                    jacobian.push((coordinate, (n - i + 1) as f64));
+                    row.push(self.arena.unary(Unary::Exp, coordinate));
+                } else {
+                    row.push(coordinate);
+                }
+            }
+            rows.push(row);
+        }
+        let mut at = leaves.iter();
+        for i in 0..n {
+            for j in 0..=i {
+                let Some(&leaf) = at.next() else { break };
+                self.leaves[leaf] = Some(self.arena.inner_product(&rows[i][..=j], &rows[j][..=j]));
+            }
+        }
+        self.arena.linear(&jacobian, n as f64 * LN_2)
+    }
+}
+
+impl Graph {
+    /// The smallest and largest value of a discrete node given its distribution and bounds, ignoring observations.
+    pub(super) fn discrete_range(&self, r: usize, distribution: &Distribution) -> (f64, f64) {
+        let (low, high) = self.arena.range(distribution);
+        let Some(bounds) = self.random[r].bounds else { return (low, high) };
+        let number = |e: Option<Expr>| e.and_then(|e| self.arena.value(e));
+        (low.max(number(bounds.lower).unwrap_or(low).ceil()), high.min(number(bounds.upper).unwrap_or(high).floor()))
+    }
+
+    /// Marks the latents that no observation depends on.
+    pub(super) fn prior_only_leaves(&self) -> Vec<bool> {
+        let (_, random) = active(self);
+        self.leaves.iter().map(|leaf| !random[leaf.random as usize]).collect()
+    }
+}
+
+/// The latents of random node `r`, in order.
+fn own_leaves(graph: &Graph, r: usize) -> impl Iterator<Item = usize> {
+    let node = &graph.random[r];
+    let mut seen = std::collections::BTreeSet::new();
+    let leaves = node.value.iter().filter_map(|e| match graph.arena.node(*e) {
+        Node::Leaf(l) => Some(l as usize),
+        _ => None,
+    });
+    // A symmetric matrix has each off-diagonal latent twice.
+    seen.extend(leaves);
+    seen.into_iter()
+}
+
+impl Expressions {
+    /// The real line mapped between two bounds, and the log Jacobian.
+    fn between(&mut self, x: Expr, lower: Option<Expr>, upper: Option<Expr>) -> (Expr, Option<Expr>) {
+        match (lower, upper) {
+            (None, None) => (x, None),
+            (Some(end), None) => {
+                let distance = self.unary(Unary::Exp, x);
+                (self.add(end, distance), Some(x))
+            }
+            (None, Some(end)) => {
+                let distance = self.unary(Unary::Exp, x);
+                (self.subtract(end, distance), Some(x))
+            }
+            (Some(lower), Some(upper)) => {
+                let (width, share) = (self.subtract(upper, lower), self.sigmoid(x));
+                let other = self.complement(share);
+                let (inside, log_width) = (self.multiply(width, share), self.log(width));
+                let (log_share, log_other) = (self.log(share), self.log(other));
+                let jacobian = self.linear(&[(log_width, 1.0), (log_share, 1.0), (log_other, 1.0)], 0.0);
+                (self.add(lower, inside), Some(jacobian))
+            }
+        }
+    }
+}
