@@ -57,7 +57,7 @@ pub enum CliError {
     #[error("{0}")]
     Engine(#[from] hyperprior::Error),
     /// A bad corpus, or bad settings for it.
-    #[error("{}", crate::topics::in_options(&.0.to_string()))]
+    #[error("{}", corpus(.0))]
     Corpus(#[from] hyperprior_def::Error),
     /// A picture could not be written.
     #[error("{0}")]
@@ -210,6 +210,21 @@ pub enum CliError {
     /// A bug in the program.
     #[error("internal error: {0}; please report it")]
     Internal(String),
+}
+
+/// An error about a corpus; a setting is called by its option.
+fn corpus(error: &hyperprior_def::Error) -> String {
+    let hyperprior_def::Error::BadSetting { field, value, reason } = error else { return error.to_string() };
+    let option = match *field {
+        "least_documents" => "min-documents",
+        "largest_share" => "max-share",
+        "most_terms" => "max-terms",
+        "shortest_document" => "min-length",
+        "longest_document" => "max-length",
+        "vocabulary" => "vocab",
+        field => &field.replace('_', "-"),
+    };
+    format!("--{option} {value} is invalid: {reason}")
 }
 
 impl CliError {

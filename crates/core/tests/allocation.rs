@@ -1,4 +1,4 @@
-//! A gradient step reuses its memory: after the first steps it asks the heap for nothing, whatever the parts.
+//! A gradient step reuses its memory: after the first steps it makes no heap allocations, for any parts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -25,7 +25,7 @@ use support::numbers;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// A pool whose threads count together, apart from those of other tests.
+/// A pool whose threads share one counter, separate from those of other tests.
 fn pool(threads: usize) -> (rayon::ThreadPool, usize) {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let group = NEXT.fetch_add(1, Ordering::SeqCst) % allocation::GROUPS;
@@ -33,7 +33,7 @@ fn pool(threads: usize) -> (rayon::ThreadPool, usize) {
     (builder.start_handler(move |_| allocation::join(group)).build().unwrap(), group)
 }
 
-/// How many allocations ten steps make, after ten steps that were not counted.
+/// The number of allocations of ten steps, after ten steps that are not counted.
 fn allocations(threads: usize, model: &dyn Model, q: &Variational, settings: &GradientSettings) -> u64 {
     let theta = numbers(q.theta_len(), 0.1, 1);
     let phi = numbers(q.phi_len(), 0.1, 2);
@@ -79,15 +79,16 @@ fn all(model: &dyn Model) -> Vec<Variational> {
     let mut all = vec![variational(model, Delta { lambda_len: n }, |_, _| Box::new(SameAsPrior))];
     let network = NetworkPrior::new(MlpMap::new(n, &[5, 4], n).unwrap()).unwrap();
     all.push(variational(model, network, inverse_flow(3, Space::Noise)));
-    let mirror =
-        |likelihood: &MeanField, prior: &dyn Prior| -> Box<dyn Recursive> { Box::new(HierarchicalRecursive::new(likelihood, prior)) };
+    let hierarchical = |likelihood: &MeanField, prior: &dyn Prior| -> Box<dyn Recursive> {
+        Box::new(HierarchicalRecursive::new(likelihood, prior))
+    };
     all.push(variational(model, Atoms::new(n, 3).unwrap(), |_, _| Box::new(Responsibilities)));
-    all.push(variational(model, FactorialMixture::new(Delta { lambda_len: n }, 2).unwrap(), mirror));
-    all.push(variational(model, FactorialMixture::new(gaussian(Covariance::Diagonal), 2).unwrap(), mirror));
+    all.push(variational(model, FactorialMixture::new(Delta { lambda_len: n }, 2).unwrap(), hierarchical));
+    all.push(variational(model, FactorialMixture::new(gaussian(Covariance::Diagonal), 2).unwrap(), hierarchical));
     let upper = || Gaussian::new(1, Covariance::Diagonal).unwrap();
-    all.push(variational(model, Hierarchical::new(upper(), LinearMap::new(n, 1)).unwrap(), mirror));
+    all.push(variational(model, Hierarchical::new(upper(), LinearMap::new(n, 1)).unwrap(), hierarchical));
     let process = GaussianProcessMap::new(n, 1, 4).unwrap();
-    all.push(variational(model, Hierarchical::new(upper(), process).unwrap(), mirror));
+    all.push(variational(model, Hierarchical::new(upper(), process).unwrap(), hierarchical));
     for space in [Space::Noise, Space::Lambda] {
         all.push(variational(model, LowRank::new(n, 2).unwrap(), inverse_flow(3, space)));
         all.push(variational(model, Copula::of(SinhArcsinh, n, 2).unwrap(), inverse_flow(3, space)));
@@ -113,7 +114,7 @@ fn assert_nothing(model: &dyn Model, q: &Variational, settings: &GradientSetting
     assert_eq!(found, 0, "{prior} with {recursive}: {settings:?}");
 }
 
-/// Catches a buffer that is made anew in the inner loop of any part.
+/// Catches a buffer that is allocated in the inner loop of any part.
 #[test]
 fn a_step_on_one_thread_allocates_nothing() {
     let model = Ising::ring(6, 0.3).unwrap();
@@ -126,15 +127,15 @@ fn a_step_on_one_thread_allocates_nothing() {
     }
 }
 
-/// As above for counts, by the score: a sum over a count's values needs more memory whenever a draw of λ asks for a wider
-/// window than any before it.
+/// As above for counts, by the score: a sum over a count's values needs more memory whenever a draw of λ has a wider window than
+/// any before it.
 #[test]
 fn a_step_over_counts_on_one_thread_allocates_nothing() {
     let model = CorrelatedCounts::new(CountTarget::C);
     for q in all(&model) {
         assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
     }
-    // The families that sum over a table or over nodes, and so might want a buffer.
+    // The families that sum over a table or over nodes, and so might need a buffer.
     for likelihood in [
         MeanField::of(ConwayMaxwell::new(60).unwrap(), 2).unwrap(),
         MeanField::of(Mixed::new(Poisson, 9).unwrap(), 2).unwrap(),
@@ -146,7 +147,7 @@ fn a_step_over_counts_on_one_thread_allocates_nothing() {
     }
 }
 
-/// Catches fresh draws of r that make their buffers anew.
+/// Catches fresh draws of r that allocate their buffers.
 #[test]
 fn an_importance_weighted_step_on_one_thread_allocates_nothing() {
     let model = Ising::ring(6, 0.3).unwrap();
@@ -159,7 +160,7 @@ fn an_importance_weighted_step_on_one_thread_allocates_nothing() {
 
 /// Catches memory that grows with the model or the batch when threads share the work.
 #[test]
-fn what_two_threads_allocate_depends_on_neither_size_nor_draws() {
+fn allocations_on_two_threads_do_not_depend_on_the_model_size_or_the_draws() {
     let count = |spins: usize, draws: usize, space: Space| {
         let model = Ising::ring(spins, 0.3).unwrap();
         let q = variational(&model, PlanarFlow::new(spins, 2).unwrap(), inverse_flow(10, space));

@@ -162,7 +162,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// A field of the settings has an invalid value.
-    #[error("setting `{field}` = {value} is not possible: {reason}")]
+    #[error("setting `{field}` = {value} is invalid: {reason}")]
     BadSetting {
         /// The field's name.
         field: &'static str,

@@ -260,26 +260,6 @@ fn remedy(note: &Warning) -> &'static str {
     }
 }
 
-/// The options that settings are called by here.
-const OPTIONS: [(&str, &str); 11] = [
-    ("`least_documents`", "--min-documents"),
-    ("`largest_share`", "--max-share"),
-    ("`most_terms`", "--max-terms"),
-    ("`shortest_document`", "--min-length"),
-    ("`longest_document`", "--max-length"),
-    ("`vocabulary`", "--vocab"),
-    ("`draws`", "--draws"),
-    ("`batch`", "--batch"),
-    ("`layers`", "--layers"),
-    ("`gamma_shape`", "--gamma-shape"),
-    ("or name the format", "or name the format with --format"),
-];
-
-/// What a message says, with options in the place of settings.
-pub fn in_options(message: &str) -> String {
-    OPTIONS.iter().fold(message.to_owned(), |said, (setting, option)| said.replace(setting, option))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -21,7 +21,7 @@ pub use perplexity::Glance;
 pub use inference::Inference;
 pub use new_documents::NewDocumentTopics;
 use input::read_again;
-pub use input::{Input, NewDocuments, Reading, at_least_one, in_options, name_of};
+pub use input::{Input, NewDocuments, Reading, at_least_one, name_of};
 pub use job::Job;
 pub use layers::Layers;
 pub use report::{duration, grouped, report};

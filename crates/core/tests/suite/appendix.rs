@@ -1,5 +1,5 @@
-//! The paper's appendix, where no other file has it: both bounds on the entropy, r = prior on λ, the vanishing term of the
-//! gradient, and the equality of the two gradients.
+//! The parts of the paper's appendix that no other file tests: both bounds on the entropy, r = prior on λ, the vanishing term of
+//! the gradient, and the equality of the two gradients.
 //!
 //! | paragraph | also in |
 //! | --- | --- |
@@ -43,7 +43,7 @@ fn two_bernoullis(covariance: Covariance) -> Variational {
     Variational::new(likelihood, Gaussian::new(2, covariance).unwrap(), recursive).unwrap()
 }
 
-/// The bounds on T2's entropy by formulas of this file alone, on a grid of λ: below, above, and the entropy between.
+/// The bounds on T2's entropy computed independently, on a grid of λ: the lower bound, the upper bound and the entropy.
 fn entropy_by_hand() -> [f64; 3] {
     const STEP: f64 = 0.1;
     let axis: Vec<f64> = Rule::line(-9.0, 9.0, STEP).points.concat();
@@ -71,8 +71,8 @@ fn entropy_by_hand() -> [f64; 3] {
     [lower, upper, entropy]
 }
 
-/// Tractable bound on the entropy, on T2. Catches a λ of the upper bound that is drawn from the prior, an r on the wrong
-/// side, and an upper bound that is not the one of the appendix when a single λ is drawn.
+/// Tractable bound on the entropy, on T2. Catches an upper bound with λ drawn from the prior, an r with the wrong sign, and an
+/// upper bound that with a single λ is not that of the appendix.
 #[test]
 fn both_bounds_enclose_the_entropy_of_two_bernoullis() {
     let [lower, upper, entropy] = entropy_by_hand();
@@ -96,8 +96,8 @@ fn both_bounds_enclose_the_entropy_of_two_bernoullis() {
     test(fresh.value, fresh.standard_error).assert(upper, upper - entropy);
 }
 
-/// r = prior is the conditional entropy, for an r that is written on λ and happens to be the prior. Catches a density of λ
-/// under r that is not the one the prior has.
+/// r = prior is the conditional entropy, for an r on λ that equals the prior. Catches a density of λ under r that differs from that
+/// of the prior.
 #[test]
 fn an_r_on_lambda_that_equals_the_prior_gives_the_conditional_entropy_at_every_draw() {
     let model = coins();
@@ -113,8 +113,8 @@ fn an_r_on_lambda_that_equals_the_prior_gives_the_conditional_entropy_at_every_d
     }
 }
 
-/// Gradient derivation: E_q(λ) ∇_θ log q(λ; θ) = 0 at fixed λ, which is why that part of the third term is left out. Catches
-/// a prior whose density is not normalised at every θ.
+/// Gradient derivation: E_q(λ) ∇_θ log q(λ; θ) = 0 at fixed λ, which is why that part of the third term is omitted. Catches a prior
+/// whose density is not normalised at every θ.
 #[test]
 fn the_score_of_every_prior_has_mean_zero() {
     let lambda = Rule::line(-16.0, 16.0, 0.0625);
@@ -122,7 +122,7 @@ fn the_score_of_every_prior_has_mean_zero() {
     // The rule is exact for smooth densities; a spline's has kinks.
     let is_smooth = |prior: &dyn Prior| prior.has_density() && !prior.name().contains("spline");
     for prior in priors(1).iter().filter(|prior| prior.noise_len() > 0 && is_smooth(&***prior)) {
-        // A marginal with heavy tails would leave the line.
+        // The heavy tails of a marginal would extend beyond the grid.
         let size = if prior.name().contains("copula") { 0.1 } else { 0.5 };
         let theta = numbers(prior.parameters_len(), size, 12);
         let log_density = |theta: &[f64]| {
@@ -140,7 +140,7 @@ fn the_score_of_every_prior_has_mean_zero() {
     }
 }
 
-/// log p and its derivative on each support: nothing any family here is conjugate to.
+/// log p and its derivative on each support; no family here is conjugate to it.
 fn log_p(support: Support, z: f64) -> (f64, f64) {
     match support {
         Support::Positive => (1.4 * z.ln() - 0.8 * z, 1.4 / z - 0.8),
@@ -149,8 +149,8 @@ fn log_p(support: Support, z: f64) -> (f64, f64) {
     }
 }
 
-/// Equality of two gradients, for every family that has both. Catches a path derivative that is not −∇_λ Q / q, or that
-/// counts the entropy's own way through z once too often: the score, the path and the ELBO's own slope agree.
+/// Equality of two gradients, for every family that has both. Catches a path derivative that is not −∇_λ Q / q, or that counts the
+/// dependence of the entropy on z twice: the score, the path and the derivative of the ELBO agree.
 #[test]
 fn the_score_and_the_path_have_the_same_mean_for_every_pathwise_family() {
     check_two_gradients(Normal, [0.3, -0.2]);
@@ -176,7 +176,7 @@ fn check_two_gradients(family: impl Family + Clone + 'static, at: [f64; 2]) {
         likelihood.log_density_of(0, &columns(at), &z, &mut out);
         out
     };
-    // q(z) dz, and log p − log q where there is any of it.
+    // q(z) dz, with negligible values set to zero.
     let masses = |log_q: &[f64]| -> Vec<f64> {
         let mass = |s: usize| line.weights[s] * (log_q[s] + log_slope[s]).exp();
         (0..draws_len).map(mass).map(|mass| if mass > 1e-30 { mass } else { 0.0 }).collect()

@@ -1,4 +1,5 @@
-//! The bounds against exact numbers: evidence (T9), r = prior (T10), components summed out (T11), and the sandwich.
+//! The bounds compared with exact numbers: the evidence (T9), r = prior (T10), marginalised components (T11), and lower and upper
+//! bounds around the exact ELBO.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -22,7 +23,7 @@ use crate::support::{
 
 const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 
-/// Every prior with every approximation, over two coins, at a θ and φ that nobody chose.
+/// Every prior with every approximation, over two coins, at arbitrary θ and φ.
 fn for_all(mut check: impl FnMut(&str, &Variational, &[f64], &[f64])) {
     let model = coins();
     let likelihood = MeanField::for_latents(model.latents()).unwrap();
@@ -31,7 +32,7 @@ fn for_all(mut check: impl FnMut(&str, &Variational, &[f64], &[f64])) {
         for r in 0..recursives(&likelihood, &**prior, &theta).len() {
             let recursive = recursives(&likelihood, &**prior, &theta).swap_remove(r);
             let q = variational(model.latents(), priors(2).swap_remove(p), recursive);
-            // On λ narrower than the prior: where r is wider than q(λ), its weights have no variance.
+            // On λ, r must be narrower than the prior: if it is wider than q(λ), the weights have infinite variance.
             let mut phi = vec![0.0; q.phi_len()];
             q.recursive().initialize(&Start::at(vec![0.0; 2], 0.4), &mut stream(1, 0, 0, 0), &mut phi);
             phi.iter_mut().zip(numbers(q.phi_len(), 0.15, 50 + r as u64)).for_each(|(phi, x)| *phi += x);
@@ -56,8 +57,8 @@ fn test(estimate: Estimate) -> MeanTest {
     MeanTest { mean: estimate.value, standard_error: estimate.standard_error }
 }
 
-/// T9. Catches a density that is not normalised, or that is on the wrong side: for any r, however poor, the mean weight is
-/// the evidence. A constant lost in one density shows as 0.3 or more.
+/// T9. Catches a density that is not normalised or has the wrong sign: for any r, however poor, the mean weight is the evidence. A
+/// constant missing from one density shows as 0.3 or more.
 #[test]
 fn the_mean_weight_is_the_evidence_for_every_recursive_approximation() {
     let model = coins();
@@ -70,7 +71,7 @@ fn the_mean_weight_is_the_evidence_for_every_recursive_approximation() {
     });
 }
 
-/// Catches draws that are dropped where they should count as zero: a state that the model forbids adds nothing to the
+/// Catches impossible draws that are ignored instead of counted as zero: a state that the model forbids adds nothing to the
 /// evidence, but it was drawn.
 #[test]
 fn an_impossible_state_counts_as_zero_in_the_evidence() {
@@ -78,12 +79,12 @@ fn an_impossible_state_counts_as_zero_in_the_evidence() {
     let q = variational(model.latents(), Box::new(Gaussian::new(2, Covariance::Full).unwrap()), Box::new(SameAsPrior));
     let found = bounds(&model, &q, (&[0.0; 5], &[]), 20_000, 0);
     assert!(found.dropped > 0, "some draws are impossible");
-    // A quarter of the draws is impossible: without them the estimate would be too high by 0.29.
+    // A quarter of the draws is impossible; if they were ignored, the estimate would be too high by 0.29.
     test(found.log_evidence).assert(3.0_f64.ln() - 1.0, 0.1);
 }
 
-/// T10. Catches an r = prior that is not: the integrand is log p − log q(z | λ) at every draw, the hierarchical ELBO is the
-/// conditional-entropy bound, and both are the mean of the mean-field ELBO over λ.
+/// T10. Catches an r = prior that differs from the prior: the integrand is log p − log q(z | λ) at every draw, the hierarchical
+/// ELBO is the conditional-entropy bound, and both are the mean of the mean-field ELBO over λ.
 #[test]
 fn with_r_equal_to_the_prior_the_bound_is_the_mean_of_the_mean_field_elbo() {
     let model = coins();
@@ -118,10 +119,10 @@ fn with_r_equal_to_the_prior_the_bound_is_the_mean_of_the_mean_field_elbo() {
     }
 }
 
-/// T11. Catches a mixture whose density is not the sum over its components: giving r the exact responsibilities q(k | λ)
+/// T11. Catches a mixture whose density is not the sum over its components: multiplying r by the exact responsibilities q(k | λ)
 /// changes nothing at any draw.
 #[test]
-fn exact_responsibilities_equal_the_component_summed_out() {
+fn exact_responsibilities_equal_the_marginalised_component() {
     let model = coins();
     let mixture = Mixture::new(2, 3, Covariance::Full).unwrap();
     let theta = numbers(mixture.parameters_len(), 0.6, 5);
@@ -131,7 +132,7 @@ fn exact_responsibilities_equal_the_component_summed_out() {
     let phi = numbers(q.phi_len(), 0.4, 6);
     let mut log_pi = [0.0; 3];
     q.prior().log_weights(&theta, &mut log_pi);
-    // log π_k + log N(λ; k), written out.
+    // log π_k + log N(λ; k).
     let joint = |lambda: &[f64], k: usize| {
         let (mut mean, mut scale) = (vec![0.0; 2], vec![0.0; packed_len(2)]);
         q.prior().gaussians().unwrap().component(&theta, k, &mut mean, &mut scale);
@@ -154,8 +155,8 @@ fn exact_responsibilities_equal_the_component_summed_out() {
     }
 }
 
-/// Catches an analytic r that is not the same approximation on both spaces: on λ the component is summed out, which can only
-/// tighten the bound, and without components nothing changes.
+/// Catches an analytic r that is not the same approximation on both spaces: on λ the component is marginalised, which can only
+/// tighten the bound, and with one component nothing changes.
 #[test]
 fn on_lambda_the_analytic_approximation_is_at_least_as_tight_as_on_the_noise() {
     let model = coins();
@@ -191,15 +192,15 @@ fn the_bounds_enclose_the_exact_elbo() {
         let below = |e: Estimate| e.value - 5.0 * e.standard_error <= exact + 1e-9;
         assert!(below(found.elbo) && below(found.importance_lower), "{label}: {exact} under {found:?}");
         assert!(upper.value + 5.0 * upper.standard_error >= exact - 1e-9, "{label}: {exact} over {found:?}");
-        // Where there is anything to integrate, J = 8 leaves less of a gap than the one-sample bound does.
+        // J = 8 leaves no larger gap than the one-sample bound.
         assert!(found.importance_lower.value >= found.elbo.value - 1e-12, "{label}: {found:?}");
     });
 }
 
-/// Catches a pair that does not tighten: from J = 1 to 4 to 64 the lower bound rises, the upper falls, and at 64 they meet
-/// the exact ELBO to within 0.02; with J = 0 the lower one is the hierarchical ELBO itself.
+/// Catches bounds that do not tighten: from J = 1 to 4 to 64 the lower bound rises and the upper falls, and at 64 both are within
+/// 0.02 of the exact ELBO; with J = 0 the lower one is the hierarchical ELBO.
 #[test]
-fn the_pair_tightens_with_the_number_of_fresh_draws() {
+fn the_bounds_tighten_with_the_number_of_fresh_draws() {
     let model = coins();
     let theta = [0.4, -0.3, 0.5, 1.1, 0.3];
     let likelihood = MeanField::for_latents(model.latents()).unwrap();
@@ -215,7 +216,7 @@ fn the_pair_tightens_with_the_number_of_fresh_draws() {
         };
         let ([(l1, u1), (l4, u4), (l64, u64)], none) =
             ([pair(1), pair(4), pair(64)], bounds(&model, &q, (&theta, &phi), 40_000, 0));
-        // Added up in another order, so that the last digits may differ.
+        // The sums have different orders, so the last digits may differ.
         assert!((none.importance_lower.value - none.elbo.value).abs() < 1e-12 && none.upper.is_none(), "{none:?}");
         let apart = |low: Estimate, high: Estimate| {
             high.value - low.value > 5.0 * low.standard_error.hypot(high.standard_error)

@@ -1,5 +1,5 @@
-//! The exact law for continuous latents: pathwise factors, whose z is integrated over, and point masses, whose z follows λ,
-//! alone and beside discrete latents.
+//! The exact law for continuous latents: pathwise factors, whose z is integrated over, and point masses, whose z follows λ, alone
+//! and combined with discrete latents.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -18,7 +18,7 @@ use hyperprior_testkit::quadrature::Rule;
 use std::sync::Arc;
 use crate::support::{Law, Small, assert_gradient, fixed_noise, moves, numbers, priors, recursives};
 
-/// Shorter than for the discrete laws, because a planar layer over one number that starts with a small w is sharp.
+/// Shorter than for discrete latents, because a planar layer over one number with a small w is sharp.
 const STEP: f64 = 2e-3;
 const TOLERANCE: f64 = 1e-8;
 
@@ -27,7 +27,7 @@ fn settings() -> GradientSettings {
     GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, ..Default::default() }
 }
 
-/// log p of a continuous latent in its support, and the derivative: nothing any family here is conjugate to.
+/// log p of a continuous latent on its support, and the derivative; no family here is conjugate to it.
 fn one(support: Support, z: f64) -> (f64, f64) {
     match support {
         Support::Positive => (1.4 * z.ln() - 0.8 * z - 0.05 * z * z, 1.4 / z - 0.8 - 0.1 * z),
@@ -36,7 +36,7 @@ fn one(support: Support, z: f64) -> (f64, f64) {
     }
 }
 
-/// A coin first and a continuous latent after it, whose slope depends on the coin.
+/// A coin and a continuous latent whose slope depends on the coin.
 fn coin_and(support: Support) -> Small {
     let tilt = |coin: f64| 0.4 + 0.5 * coin;
     Small::new(&[Support::BINARY, support], move |z| 0.3 * z[0] + tilt(z[0]) * one(support, z[1]).0).with_gradient(
@@ -50,8 +50,8 @@ fn alone(support: Support) -> Small {
     Small::new(&[support], move |z| one(support, z[0]).0).with_gradient(move |z, d| d[0] = one(support, z[0]).1)
 }
 
-/// Nodes of z with their dz: even steps on the real line behind the support, where every density here decays like a normal
-/// or an exponential.
+/// Nodes of z with their dz: even steps on the unconstrained real line, where every density here decays like a normal or an
+/// exponential.
 fn nodes(support: Support) -> Rule {
     let bijector = Bijector::for_support(support).expect("a continuous support");
     let line = Rule::line(-18.0, 18.0, 0.1875);
@@ -69,16 +69,16 @@ fn with_coin(nodes: &Rule) -> Rule {
     Rule { points, weights: [nodes.weights.clone(), nodes.weights.clone()].concat() }
 }
 
-/// A start, moved away from it, but not to where a family is too sharp or too flat for the nodes.
+/// Parameters near a start, but not where a family is too sharp or too flat for the nodes.
 fn somewhere(prior: &dyn Prior, location: &[f64], seed: u64) -> Vec<f64> {
     let mut theta = vec![0.0; prior.parameters_len()];
     prior.initialize(&Start::at(location.to_vec(), 0.3), &mut stream(seed, 0, 0, 0), &mut theta);
-    // What a level above moves is multiplied by what it moves it by.
+    // In a hierarchical prior the effects of two levels multiply.
     let size = if prior.name().contains("hierarchical") { 0.1 } else { 0.2 };
     theta.iter().zip(moves(theta.len(), size, seed)).map(|(a, b)| a + b).collect()
 }
 
-/// Checks θ and φ of every prior and approximation that this likelihood allows; says how many there were.
+/// Checks θ and φ for every prior and approximation that fit this likelihood; returns their number.
 fn check(name: &str, model: &Small, likelihood: impl Fn() -> MeanField, location: &[f64], latents: &Rule) -> usize {
     let n = likelihood().lambda_len();
     let mut combinations = 0;
@@ -87,9 +87,9 @@ fn check(name: &str, model: &Small, likelihood: impl Fn() -> MeanField, location
         for r in 0..recursives(&likelihood(), &**prior, &theta).len() {
             let prior: Box<dyn Prior> = priors(n).swap_remove(p);
             let recursive: Box<dyn Recursive> = recursives(&likelihood(), &*prior, &theta).swap_remove(r);
-            // A flow has no density of its leading numbers, so beside point masses r must be on λ.
+            // A flow has no density of its leading numbers, so with point masses r must be on λ.
             let Ok(q) = Variational::from_parts(Arc::new(likelihood()), prior, recursive) else { continue };
-            // Near a start: a scale of r that falls quickly towards the edge of z's support would have no mean.
+            // Near a start: if the scale of r fell quickly towards the edge of z's support, the bound would not exist.
             let start = Start::at(location.to_vec(), 0.5);
             let mut phi = vec![0.0; q.phi_len()];
             q.recursive().initialize(&start, &mut stream(r as u64, 1, 0, 0), &mut phi);
@@ -121,14 +121,14 @@ fn pathwise() -> Vec<Member> {
     ]
 }
 
-/// Delta and points: r = prior. Seven priors with one noise per λ: that, four inverse flows and the mirror; the two mixtures:
-/// no mirror. The network: nothing that is on λ. Two priors of several levels: r = prior and the mirror.
+/// Delta and atoms: r = prior. Seven priors with one noise per λ: that, four inverse flows and the hierarchical r; the two mixtures
+/// without the hierarchical r. The network: nothing on λ. Two hierarchical priors: r = prior and the hierarchical r.
 const PATHWISE: usize = 2 + 7 * 6 + 2 * 5 + 4 + 2 * 2;
 
-/// Catches a reparameterisation gradient that forgets the entropy's or r's way through z, or counts the direct derivative of
+/// Catches a reparameterisation gradient without the dependence of the entropy or of r on z, or with the direct derivative of
 /// log q(z | λ), whose mean is zero, on one side only.
 #[test]
-fn pathwise_factors_have_the_derivative_of_the_bound_for_a_mean() {
+fn the_mean_gradient_of_pathwise_factors_is_the_derivative_of_the_bound() {
     for (support, family, location) in pathwise() {
         let likelihood = || MeanField::new(vec![Factor::Family(family())]).unwrap();
         let name = family().name();
@@ -136,9 +136,9 @@ fn pathwise_factors_have_the_derivative_of_the_bound_for_a_mean() {
     }
 }
 
-/// Catches a discrete latent's signal that forgets what a pathwise neighbour does to p and r, or the other way round.
+/// Catches a signal of a discrete latent that ignores the effect of a pathwise neighbour on p and r, or the reverse.
 #[test]
-fn a_pathwise_factor_beside_a_discrete_one_has_the_derivative_of_the_bound_for_a_mean() {
+fn the_mean_gradient_with_pathwise_and_discrete_factors_is_the_derivative_of_the_bound() {
     for (support, family, location) in [pathwise().swap_remove(0), pathwise().swap_remove(2)] {
         let likelihood =
             || MeanField::new(vec![Factor::Family(Box::new(Bernoulli)), Factor::Family(family())]).unwrap();
@@ -149,18 +149,18 @@ fn a_pathwise_factor_beside_a_discrete_one_has_the_derivative_of_the_bound_for_a
     }
 }
 
-/// What stands in the place of a point mass's z until λ is known.
+/// A placeholder for a point mass's z until λ is known.
 fn unread() -> Rule {
     Rule { points: vec![vec![f64::NAN]], weights: vec![1.0] }
 }
 
-/// Catches a Jacobian log|dT/dλ| that is lost or has the wrong sign, and a density of λ that is not the whole one.
+/// Catches a Jacobian log|dT/dλ| that is missing or has the wrong sign, and an incomplete density of λ.
 #[test]
-fn point_masses_alone_have_the_derivative_of_the_bound() {
+fn the_mean_gradient_of_point_masses_is_the_derivative_of_the_bound() {
     for support in [Support::Real, Support::Positive, Support::UnitInterval] {
         let likelihood = || MeanField::new(vec![Factor::PointMass(Bijector::for_support(support).unwrap())]).unwrap();
         let name = format!("point mass on {support:?}");
-        // There is nothing to recurse on, so only r = prior is asked for.
+        // λ determines z, so only r = prior applies.
         let model = alone(support);
         for (p, prior) in priors(1).into_iter().enumerate().filter(|(_, prior)| prior.has_density()) {
             let theta = somewhere(&*prior, &[0.4], 60 + p as u64);
@@ -179,7 +179,7 @@ fn point_masses_alone_have_the_derivative_of_the_bound() {
 /// Catches an r that does not condition on the point masses, a leading density of the wrong length, and a gradient of r
 /// that does not reach λ_c.
 #[test]
-fn point_masses_beside_a_discrete_latent_have_the_derivative_of_the_bound() {
+fn the_mean_gradient_with_point_masses_and_a_discrete_latent_is_the_derivative_of_the_bound() {
     for support in [Support::Real, Support::Positive, Support::UnitInterval] {
         let likelihood = || {
             let point = Factor::PointMass(Bijector::for_support(support).unwrap());
@@ -188,14 +188,14 @@ fn point_masses_beside_a_discrete_latent_have_the_derivative_of_the_bound() {
         assert_eq!(likelihood().lambda_range(1), 0..1, "point masses come first");
         let name = format!("coin and point mass on {support:?}");
         // Delta: r = prior. Four Gaussians: r = prior, four inverse flows, two analytic ones on the noise. Three flows, the
-        // low-rank Gaussian and the copula: two inverse flows on λ each. What has no density: nothing.
+        // low-rank Gaussian and the copula: two inverse flows on λ each. Priors without a density: none.
         assert_eq!(check(&name, &coin_and(support), likelihood, &[0.4; 2], &with_coin(&unread())), 1 + 4 * 7 + 5 * 2);
     }
 }
 
-/// Catches a model that the tests above would misread.
+/// Catches an error in the models of this file.
 #[test]
-fn the_models_of_this_file_are_sound() {
+fn the_models_of_this_file_are_consistent() {
     for support in [Support::Real, Support::Positive, Support::UnitInterval] {
         for model in [alone(support), coin_and(support)] {
             let report = hyperprior::check(&model as &dyn Model, 3).unwrap();

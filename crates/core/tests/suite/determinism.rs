@@ -45,7 +45,7 @@ fn twenty_steps(model: &dyn Model, q: &Variational, settings: &FitSettings) -> V
     fit.theta().iter().chain(fit.phi()).map(|x| x.to_bits()).collect()
 }
 
-/// Catches a sum whose order depends on who was first, and a stream that two threads share.
+/// Catches a sum whose order depends on the threads, and a stream that two threads share.
 #[test]
 fn twenty_steps_are_the_same_bits_on_one_two_and_four_threads() {
     let model = CorrelatedCounts::new(CountTarget::C);
@@ -58,9 +58,9 @@ fn twenty_steps_are_the_same_bits_on_one_two_and_four_threads() {
     }
 }
 
-/// Catches a seed that nothing looks at.
+/// Catches a seed that is not used.
 #[test]
-fn another_seed_gives_other_numbers() {
+fn a_different_seed_gives_different_numbers() {
     let model = CorrelatedCounts::new(CountTarget::C);
     for q in variationals(&model) {
         let run = |seed: u64| twenty_steps(&model, &q, &settings(seed, Estimator::Score));

@@ -1,4 +1,4 @@
-//! Estimators of a gradient: score against reparameterisation (T4), where the score fails, and what a baseline is worth.
+//! Gradient estimators: score and reparameterisation (T4), where the score fails, and the variance that a baseline removes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -49,8 +49,8 @@ fn the_score_and_the_path_have_the_documented_means_and_variances() {
     assert_close(&moments(path.column(1), to_sigma), &[0.45, 0.895], 0.0, 6e-4);
 }
 
-/// Why no family here has an end that moves with λ: for z ~ U(0, λ) and f = z the score's mean is −½, the derivative is +½,
-/// and what is between them is the boundary term f(λ) q(λ) = 1.
+/// Why no family has a support that depends on λ: for z ~ U(0, λ) and f = z the mean of the score is −½ and the derivative is +½;
+/// the difference is the boundary term f(λ) q(λ) = 1.
 #[test]
 fn a_support_that_moves_with_lambda_breaks_the_score() {
     let lambda = 1.7;
@@ -64,8 +64,7 @@ fn a_support_that_moves_with_lambda_breaks_the_score() {
     assert_close(&[truth, score, score + boundary], &[0.5, -0.5, truth], 0.0, 1e-10);
 }
 
-/// A ring of coupled spins known by its log joint alone, which is far from zero as log joints are, with a correlated prior
-/// and a rough r.
+/// A ring of coupled spins with nothing but a log joint, which is far from zero as usual, with a correlated prior and a rough r.
 fn ring() -> (Small, Variational, Vec<f64>, Vec<f64>) {
     let spin = |z: f64| 2.0 * z - 1.0;
     let model = Small::new(&[Support::BINARY; 3], move |z| {
@@ -78,7 +77,7 @@ fn ring() -> (Small, Variational, Vec<f64>, Vec<f64>) {
     (model, q, theta, phi)
 }
 
-/// The gradient of μ_1 over many steps: estimates that are independent of each other.
+/// The gradient along μ_1 over many steps: independent estimates.
 fn estimates(settings: &GradientSettings, steps: u64) -> Vec<f64> {
     let (model, q, theta, phi) = ring();
     let mut engine = GradientEngine::new(&model, &q, settings).unwrap();
@@ -90,8 +89,8 @@ fn estimates(settings: &GradientSettings, steps: u64) -> Vec<f64> {
     (0..steps).map(&mut one).collect()
 }
 
-/// Catches a baseline that leans on the draw it is compared with, and estimators that are noisier than they should be:
-/// every one has the same exact mean, and each refinement takes variance away.
+/// Catches a baseline that depends on the draw it is compared with, and estimators with too much variance: all have the same exact
+/// mean, and each refinement reduces the variance.
 #[test]
 fn every_estimator_has_the_same_mean_and_the_better_ones_less_variance() {
     let (model, q, theta, phi) = ring();
@@ -118,7 +117,7 @@ fn every_estimator_has_the_same_mean_and_the_better_ones_less_variance() {
         assert_mean(&sample, exact, 0.05);
         variances.push(MeanTest::new(&sample).standard_error.powi(2) * sample.len() as f64);
     }
-    // A ratio of variances of 20,000 draws is good to a few per cent.
+    // A ratio of variances of 20,000 draws has an error of a few per cent.
     let [plain, baseline, replicated, summed, antithetic, pairs, disarm] = variances[..] else { unreachable!() };
     assert!(baseline < 0.5 * plain, "leave-one-out: {variances:?}");
     assert!(replicated < 0.5 * plain, "leave-one-out within a λ: {variances:?}");
@@ -127,7 +126,7 @@ fn every_estimator_has_the_same_mean_and_the_better_ones_less_variance() {
     assert!(disarm < 0.9 * pairs, "DisARM against two draws compared: {variances:?}");
 }
 
-/// A count with a prior, observed with noise: enough of a curve that the difference f(z + 1) − f(z) is not constant.
+/// A count observed with noise: the difference f(z + 1) − f(z) is not constant.
 fn counted() -> (Small, Variational, Vec<f64>, Vec<f64>) {
     let model = Small::new(&[Support::Counts], |z| -0.02 * (z[0] - 9.0).powi(2) - 0.3 * (z[0] + 1.0).ln());
     let likelihood = MeanField::for_latents(model.latents()).unwrap();
@@ -136,7 +135,7 @@ fn counted() -> (Small, Variational, Vec<f64>, Vec<f64>) {
     (model, q, vec![1.6, -1.0], vec![0.1, 0.3, -0.1, -0.2, 0.1, 0.05])
 }
 
-/// Catches a rate that is not the factor's, a difference taken the wrong way round, and a fall-back to it that forgets a term.
+/// Catches a rate of another factor, a difference with the wrong sign, and a fall-back that omits a term.
 #[test]
 fn the_difference_has_the_mean_of_the_score() {
     let (model, q, theta, phi) = counted();
@@ -145,16 +144,16 @@ fn the_difference_has_the_mean_of_the_score() {
     let plain = GradientSettings { replicates: 1, antithetic: false, baseline: false, ..GradientSettings::default() };
     let by_score = law.gradient(&theta, &phi, &GradientSettings { estimator: Estimator::Score, ..plain.clone() }).0;
     let by_difference = GradientSettings { estimator: Estimator::Difference, ..plain.clone() };
-    // A window of one value is too short for any sum.
+    // A window of one value is too narrow for any sum.
     let fallen_back = GradientSettings { estimator: Estimator::LocalExpectation, window_max: 1, ..plain };
     for settings in [by_difference, fallen_back] {
         crate::support::assert_gradient("difference", &law.gradient(&theta, &phi, &settings).0, &by_score, 1e-10);
     }
 }
 
-/// Catches an estimator that is used where it has no meaning.
+/// Catches an estimator that is used where it does not apply.
 #[test]
-fn estimators_are_refused_where_they_have_no_meaning() {
+fn estimators_that_do_not_apply_are_refused() {
     let (model, q, ..) = counted();
     let said = |estimator, replicates| {
         let settings = GradientSettings { estimator, replicates, ..GradientSettings::default() };
@@ -167,9 +166,9 @@ fn estimators_are_refused_where_they_have_no_meaning() {
     assert!(refused.contains("an even number of replicates"), "{refused}");
 }
 
-/// Catches DisARM's pairs where they reach a latent that is no coin: a real beside a coin keeps its own draws.
+/// Catches DisARM's pairs that affect other latents: the draws of a real latent stay the same.
 #[test]
-fn disarm_leaves_the_latents_beside_the_coins_alone() {
+fn disarm_does_not_affect_other_latents() {
     let model =
         Small::new(&[Support::BINARY, Support::Real], |z| 0.8 * z[0] * z[1] - 0.5 * (z[1] - 1.0).powi(2) - 0.3 * z[0])
             .with_gradient(|z, d| d[1] = 0.8 * z[0] - (z[1] - 1.0));
@@ -195,10 +194,10 @@ fn disarm_leaves_the_latents_beside_the_coins_alone() {
     }
 }
 
-/// Catches a lone draw whose signal is not compared with anything: where the model forbids a state, adding a constant to log p
-/// must not turn the gradient round.
+/// Catches a single valid draw without a baseline: if the model forbids a state, adding a constant to log p must not reverse the
+/// gradient.
 #[test]
-fn a_constant_in_log_p_does_not_matter_where_draws_are_dropped() {
+fn a_constant_in_log_p_does_not_matter_with_invalid_draws() {
     let direction = |constant: f64| {
         let model = Small::new(&[Support::BINARY], move |z| if z[0] == 1.0 { constant } else { f64::NEG_INFINITY });
         let q = Variational::mean_field(MeanField::for_latents(model.latents()).unwrap());

@@ -1,5 +1,5 @@
-//! The exact law: with ε fixed and z enumerated the bound is an ordinary function of θ and φ, and the mean of the engine's
-//! estimate of its gradient is that function's gradient, for every prior and every recursive approximation.
+//! The exact law: with ε fixed and z enumerated, the bound is an ordinary function of θ and φ, and the mean of the engine's
+//! gradient estimate is the gradient of that function, for every prior and every recursive approximation.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -18,8 +18,8 @@ use crate::support::{
     variational,
 };
 
-/// Differences with steps of 1e-2, twice extrapolated, are off by 1e-12 times a seventh derivative, which for these bounds
-/// is a few thousand at most.
+/// Differences with steps of 1e-2, extrapolated twice, have an error of 1e-12 times a seventh derivative, which for these bounds
+/// is at most a few thousand.
 const STEP: f64 = 1e-2;
 const TOLERANCE: f64 = 1e-8;
 
@@ -27,7 +27,7 @@ fn settings(estimator: Estimator) -> GradientSettings {
     GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, ..Default::default() }
 }
 
-/// Discrete models with all their values; the counts' rates here stay below 40, and beyond 120 lies less than 1e-20.
+/// Discrete models with all their values; the rates of the counts are below 40, so the mass above 120 is less than 1e-20.
 fn models() -> Vec<(Small, Rule)> {
     vec![
         (coins(), every(&[counts(1), counts(1)])),
@@ -36,7 +36,7 @@ fn models() -> Vec<(Small, Rule)> {
     ]
 }
 
-/// Runs `check` on every model × prior × recursive approximation that go together.
+/// Runs `check` on every compatible model × prior × recursive approximation.
 fn for_all(check: impl Fn(&str, &Law, &[f64], &[f64])) {
     let mut combinations = 0;
     for (model, latents) in models() {
@@ -46,7 +46,7 @@ fn for_all(check: impl Fn(&str, &Law, &[f64], &[f64])) {
             let theta = somewhere(&**prior, 7 + p as u64);
             let fitting = recursives(&likelihood, &**prior, &theta).len();
             for r in 0..fitting {
-                // Boxes cannot be cloned, so each combination is made afresh.
+                // Boxes cannot be cloned, so each combination is built separately.
                 let prior = priors(n).swap_remove(p);
                 let recursive = recursives(&likelihood, &*prior, &theta).swap_remove(r);
                 let q = variational(model.latents(), prior, recursive);
@@ -59,13 +59,13 @@ fn for_all(check: impl Fn(&str, &Law, &[f64], &[f64])) {
             }
         }
     }
-    // 3 models; delta with r = prior alone, points and two priors of several levels with 2 approximations, the network with the 4
-    // that are not on λ, three flows, the low-rank Gaussian and the copula with 6, four Gaussians with 9 or, where a factor has
-    // two parameters, 7, and the two that are no mixtures with one more.
+    // 3 models; delta with r = prior alone, atoms and two hierarchical priors with 2 approximations, the network with the 4 that
+    // are not on λ, three flows, the low-rank Gaussian and the copula with 6, four Gaussians with 9 or, if a factor has two
+    // parameters, 7, and the two that are not mixtures with one more.
     assert_eq!(combinations, 3 * (1 + 3 * 2 + 4 + 5 * 6) + 4 * (9 + 7 + 9) + 2 * 3);
 }
 
-/// A start, then moved away from it.
+/// Parameters near a start, but not at it.
 fn somewhere(prior: &dyn Prior, seed: u64) -> Vec<f64> {
     let mut theta = vec![0.0; prior.parameters_len()];
     let start = Start::at(vec![0.6; prior.lambda_len()], 0.4);
@@ -73,7 +73,7 @@ fn somewhere(prior: &dyn Prior, seed: u64) -> Vec<f64> {
     theta.iter().zip(numbers(theta.len(), 0.25, seed)).map(|(a, b)| a + b).collect()
 }
 
-/// A planar layer's û goes like 1/|w|: near w = 0 differences would ask for shorter steps.
+/// û of a planar layer grows like 1/|w|: near w = 0 differences would need shorter steps.
 fn away_from_zero(numbers: Vec<f64>) -> Vec<f64> {
     numbers.into_iter().map(|x| x + 0.3 * x.signum()).collect()
 }
@@ -82,13 +82,13 @@ fn priors_len(likelihood: &MeanField) -> usize {
     hyperprior::likelihood::Likelihood::lambda_len(likelihood)
 }
 
-/// Catches any wrong derivative on the way from the integrand to θ and φ, a term that is missing for one kind of prior or
-/// approximation, and weights of a mixture that are not credited.
+/// Catches any wrong derivative from the integrand to θ and φ, a term that is missing for one kind of prior or approximation, and
+/// mixture weights without a gradient.
 #[test]
 fn the_mean_score_estimate_is_the_derivative_of_the_bound() {
     for_all(|label, law, theta, phi| {
         let (d_theta, d_phi) = law.gradient(theta, phi, &settings(Estimator::Score));
-        // A kernel falls off within its length, on which the level above moves by whole steps.
+        // A kernel falls off within its length scale, so the map needs shorter steps.
         let step = if label.contains("gaussian process") { 0.3 * STEP } else { STEP };
         let numeric = finite_difference::gradient(|theta| law.value(theta, phi), theta, step);
         assert_gradient(&format!("{label}: θ"), &d_theta, &numeric, TOLERANCE);
@@ -97,8 +97,8 @@ fn the_mean_score_estimate_is_the_derivative_of_the_bound() {
     });
 }
 
-/// Catches a conditional of r or of the model that is off by more than a number per draw, a window that cuts too much, and
-/// a recursion that is summed and scored both, or neither.
+/// Catches a conditional of r or of the model that is wrong by more than a constant per draw, a window that is too narrow, and a
+/// recursion that is both summed and scored, or neither.
 #[test]
 fn local_expectation_has_the_same_mean_as_the_score() {
     for_all(|label, law, theta, phi| {
@@ -106,15 +106,15 @@ fn local_expectation_has_the_same_mean_as_the_score() {
         for sum_joint_recursion in [false, true] {
             let settings = GradientSettings { sum_joint_recursion, ..settings(Estimator::LocalExpectation) };
             let (by_sum, _) = law.gradient(theta, phi, &settings);
-            // Both are exact but for rounding and the 1e-14 that a window leaves out.
+            // Both are exact up to rounding and the 1e-14 outside the window.
             assert_gradient(&format!("{label}, {sum_joint_recursion}"), &by_sum, &by_score, 1e-10);
         }
     });
 }
 
-/// Catches weights that move the bound otherwise than π_k (F_k − Σ_j π_j F_j).
+/// Catches a gradient along the weights other than π_k (F_k − Σ_j π_j F_j).
 #[test]
-fn the_weights_of_a_mixture_follow_the_components_values() {
+fn the_gradient_along_the_weights_of_a_mixture_is_exact() {
     let prior = Mixture::new(2, 3, hyperprior::prior::Covariance::Diagonal).unwrap();
     let theta = numbers(prior.parameters_len(), 0.7, 3);
     let values = [1.5, -0.3, 0.4];
@@ -126,7 +126,7 @@ fn the_weights_of_a_mixture_follow_the_components_values() {
     let mut d_theta = vec![0.0; theta.len()];
     prior.weights_pullback(&theta, &values, &mut d_theta);
     assert_gradient("weights", &d_theta, &finite_difference::gradient(total, &theta, STEP), 1e-10);
-    // And the logs of the weights, for bounds in which they appear.
+    // Also the log weights, for bounds in which they appear.
     let logs = |theta: &[f64]| {
         let mut log_pi = [0.0; 3];
         prior.log_weights(theta, &mut log_pi);
@@ -137,7 +137,7 @@ fn the_weights_of_a_mixture_follow_the_components_values() {
     assert_gradient("log weights", &d_theta, &finite_difference::gradient(logs, &theta, STEP), 1e-10);
 }
 
-/// Catches a model's locals that are used where they change the mean: with them and without, the score's mean is one.
+/// Catches locals of a model that change the mean: the score has the same mean with and without them.
 #[test]
 fn locals_do_not_change_the_mean() {
     let with = hyperprior::targets::Ising::ring(3, 0.7).unwrap();

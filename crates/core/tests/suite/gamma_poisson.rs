@@ -1,4 +1,4 @@
-//! T1: a gamma prior over a Poisson's rate, whose marginal, posterior and entropies are known; every bound of the entropy.
+//! T1: a gamma prior over a Poisson's rate, whose marginal, posterior and entropies are known, and the bounds on the entropy.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -44,8 +44,8 @@ fn gamma(rate: f64) -> GivenRecursive {
     GivenRecursive(Box::new(move |x, z| log_gamma(SHAPE + z[0], rate, x[0])))
 }
 
-/// Even steps in log λ: the density falls like λ³ on the left and like e^(−λ/2) on the right, so what lies outside is below
-/// 1e-15, and so is the chance of a count above 400.
+/// Even steps in log λ: the density falls like λ³ on the left and like e^(−λ/2) on the right, so the mass outside is below 1e-15,
+/// and so is the probability of a count above 400.
 fn law<'a>(model: &'a Small, q: &'a Variational) -> Law<'a> {
     let mut noise = Rule::line(-12.0, 4.6, 0.05);
     for (weight, x) in noise.weights.iter_mut().zip(&noise.points) {
@@ -54,7 +54,7 @@ fn law<'a>(model: &'a Small, q: &'a Variational) -> Law<'a> {
     Law { model, q, noise, latents: every(&[counts(400)]) }
 }
 
-/// Catches a Poisson that is not in its log rate: the mixture is negative binomial, with the documented entropy.
+/// Catches a Poisson whose λ is not its log rate: the mixture is negative binomial, with the documented entropy.
 #[test]
 fn the_marginal_is_negative_binomial() {
     let (model, q) = (flat(), variational(SameAsPrior));
@@ -68,14 +68,14 @@ fn the_marginal_is_negative_binomial() {
 
 /// Catches a bound on the entropy with a wrong term: r = prior, the exact r, and one that is too sharp.
 #[test]
-fn the_lower_bounds_on_the_entropy_are_the_documented_ones() {
+fn the_lower_bounds_on_the_entropy_have_the_documented_values() {
     let model = flat();
     let bound = |q: Variational| law(&model, &q).value(&[], &[]);
     let found = [bound(variational(SameAsPrior)), bound(variational(gamma(1.5))), bound(variational(gamma(2.0)))];
     assert_close(&found, &[2.201088, 2.730098, 2.319237], 0.0, SIX_DIGITS);
 }
 
-/// Catches an integrand that varies where it must not: with the exact posterior for r it is −log q(z) at every λ.
+/// Catches an integrand that varies with λ: with the exact posterior as r it is −log q(z) at every λ.
 #[test]
 fn with_the_exact_posterior_the_integrand_is_minus_log_q_at_every_lambda() {
     let (model, q) = (flat(), variational(gamma(1.5)));
@@ -83,7 +83,7 @@ fn with_the_exact_posterior_the_integrand_is_minus_log_q_at_every_lambda() {
     let (pass, _) = law.pass(&[], &[], 0);
     for s in 0..pass.integrand.len() {
         let (x, z) = (pass.draws.lambda.get(0, s), pass.draws.z.get(0, s));
-        // The terms are as large as z log z and λ; rounding leaves 1e-15 of them.
+        // The terms are as large as z log z and λ, with a relative rounding error of 1e-15.
         let size = 1.0 + z * (z.max(1.0).ln() + x.abs()) + x.exp();
         assert!((pass.integrand[s] + log_marginal(z)).abs() < 1e-14 * size, "{} at {x}, {z}", pass.integrand[s]);
     }
@@ -91,7 +91,7 @@ fn with_the_exact_posterior_the_integrand_is_minus_log_q_at_every_lambda() {
 
 /// Catches an upper bound that samples the wrong λ: z ~ q, then a fresh λ ~ r(λ | z).
 #[test]
-fn the_upper_bound_on_the_entropy_is_the_documented_one() {
+fn the_upper_bound_on_the_entropy_has_the_documented_value() {
     let (model, q) = (flat(), variational(gamma(2.0)));
     let mut law = law(&model, &q);
     law.noise = Rule::line(-12.0, 6.0, 0.02);

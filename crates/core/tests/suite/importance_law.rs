@@ -1,4 +1,4 @@
-//! Importance-weighted training: the bound with J fresh λ's is integrated exactly, and its gradient along θ is the score's
+//! Importance-weighted training: the bound with J fresh λ's is integrated exactly, and its gradient along θ is the score term
 //! alone, because the direct derivative of −log q̂(z) has mean zero.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
@@ -30,7 +30,7 @@ fn variational(prior: impl Prior + 'static) -> Variational {
 
 fn gaussian() -> (Variational, Vec<f64>, Vec<f64>) {
     let prior = Gaussian::new(1, Covariance::Diagonal).unwrap();
-    // A wide λ, and an r that is far from q(ε | z): the fresh draws matter.
+    // λ is wide, and r is far from q(ε | z), so the fresh draws matter.
     (variational(prior), vec![0.4, 0.6], vec![-0.3, 0.9, -0.1, 0.2])
 }
 
@@ -52,7 +52,7 @@ fn settings(importance: usize) -> GradientSettings {
     GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, importance, ..Default::default() }
 }
 
-/// Steps of `step` are enough for an r with scales of 0.7 and more: the error is e^(−2π²·0.49/step²), below 1e-20.
+/// For an r with scales of at least 0.7, steps of `step` are short enough: the error is e^(−2π²·0.49/step²), below 1e-20.
 fn law<'a>(model: &'a Small, q: &'a Variational, step: f64) -> Law<'a> {
     Law { model, q, noise: Rule::normal(1, step), latents: every(&[vec![0.0, 1.0]]) }
 }
@@ -105,8 +105,8 @@ fn value(law: &Law, theta: &[f64], phi: &[f64], samples: usize) -> f64 {
     law.log_weights(theta).iter().zip(values(law, theta, phi, samples)).map(|(p, f)| p.exp() * f).sum()
 }
 
-/// The mean of the engine's gradient: its backward pass is linear in the integrand, so the mean over the fresh λ's is put
-/// in the integrand's place.
+/// The mean of the engine's gradient: its backward pass is linear in the integrand, so the integrand is replaced by its mean over
+/// the fresh λ's.
 fn gradient(law: &Law, theta: &[f64], phi: &[f64], samples: usize) -> (Vec<f64>, Vec<f64>) {
     let fresh = fresh(law, theta, phi);
     let settings = settings(samples);
@@ -125,10 +125,10 @@ fn gradient(law: &Law, theta: &[f64], phi: &[f64], samples: usize) -> (Vec<f64>,
     (d_theta, d_phi)
 }
 
-/// Catches a direct derivative of log q̂(z) that does not vanish in the mean, which the engine leaves out, and weights of
-/// a mixture that forget it.
+/// Catches a direct derivative of log q̂(z) with a mean that is not zero, since the engine omits it, and mixture weights whose
+/// gradient ignores log q̂(z).
 #[test]
-fn the_gradient_of_the_importance_weighted_bound_is_the_scores_alone() {
+fn the_gradient_of_the_importance_weighted_bound_is_the_score_term_alone() {
     let model = coin();
     let cases = [
         (gaussian(), 1, 0.3),
@@ -142,15 +142,15 @@ fn the_gradient_of_the_importance_weighted_bound_is_the_scores_alone() {
         let (d_theta, _) = gradient(&law, &theta, &phi, samples);
         let numeric = finite_difference::gradient(|theta| value(&law, theta, &phi, samples), &theta, 1e-2);
         assert_gradient(&format!("{}, J = {samples}", q.prior().name()), &d_theta, &numeric, 1e-8);
-        // Without the fresh λ's the gradient is another one: the law is not empty.
+        // Without fresh λ's the gradient is different, so the test is not vacuous.
         let (plain, _) = law.gradient(&theta, &phi, &settings(0));
         assert!(plain.iter().zip(&d_theta).any(|(a, b)| (a - b).abs() > 0.01), "{plain:?} against {d_theta:?}");
     }
 }
 
-/// Catches an engine whose φ follows anything but `eq:r-grad` when the bound is tightened.
+/// Catches an engine whose gradient along φ is not `eq:r-grad` when the bound is tightened.
 #[test]
-fn phi_follows_the_same_gradient_as_without_fresh_draws() {
+fn the_gradient_along_phi_is_the_same_as_without_fresh_draws() {
     let model = coin();
     let (q, theta, phi) = mixture();
     let law = law(&model, &q, 0.3);
@@ -159,8 +159,8 @@ fn phi_follows_the_same_gradient_as_without_fresh_draws() {
     assert_gradient("φ", &tightened, &plain, 1e-14);
 }
 
-/// Catches fresh draws that are not draws of r, or weights a_j with a wrong density: the engine's mean gradient over
-/// seeded steps is the exact one. A gradient without fresh draws is off by more than 0.03 somewhere.
+/// Catches fresh draws that are not draws of r, or weights a_j with a wrong density: the engine's mean gradient over seeded steps
+/// is the exact one. A gradient without fresh draws has errors above 0.03.
 #[test]
 fn the_engines_gradient_has_the_exact_mean() {
     let model = coin();
@@ -187,7 +187,7 @@ fn the_engines_gradient_has_the_exact_mean() {
     }
 }
 
-/// Catches a pair of bounds that weighs its λ's differently from the gradient: both are the same J-sample bound.
+/// Catches bounds that weight their λ's differently from the gradient: both are the same J-sample bound.
 #[test]
 fn the_reported_bound_is_the_one_that_is_maximised() {
     let model = coin();

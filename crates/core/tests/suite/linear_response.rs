@@ -1,4 +1,4 @@
-//! Linear response against closed forms and against what a tilted target does to its mean-field optimum.
+//! Linear response compared with closed forms and with the change of the mean-field optimum for a tilted target.
 
 use hyperprior::likelihood::{Factor, MeanField};
 use hyperprior::model::{Conditionals, Gradient, Latents, Model, Support};
@@ -66,13 +66,13 @@ fn correlated() -> Result<(Correlated, Variational, Vec<f64>)> {
     let model = Correlated { latents: Latents::new().vector("z", 3, Support::Real)?, mean: [1.0, -2.0, 0.3] };
     let likelihood = MeanField::for_latents(model.latents())?;
     let q = Variational::new(likelihood, Gaussian::new(3, Covariance::Diagonal)?, SameAsPrior)?;
-    // The optimum: the right means, and the conditional variances 1 / Λ_ii.
+    // The optimum has the exact means, and the conditional variances 1 / Λ_ii.
     let theta = model.mean.into_iter().chain([0, 1, 2].map(|i| -0.5 * PRECISION[i][i].ln())).collect();
     Ok((model, q, theta))
 }
 
 #[test]
-fn a_gaussian_gets_its_covariance_back() -> Result<()> {
+fn linear_response_recovers_the_covariance_of_a_gaussian() -> Result<()> {
     let (model, q, theta) = correlated()?;
     let response = linear_response(&model, &q, &theta, &LinearResponseSettings::default(), &own)?;
     let exact = inverse(PRECISION);
@@ -89,9 +89,9 @@ fn a_gaussian_gets_its_covariance_back() -> Result<()> {
     Ok(())
 }
 
-/// Sums and differences of latents are quantities like others.
+/// Quantities may be any functions of the latents, such as sums.
 #[test]
-fn quantities_are_whatever_is_calculated() -> Result<()> {
+fn quantities_may_be_functions_of_several_latents() -> Result<()> {
     let (model, q, theta) = correlated()?;
     let sum = |z: &Batch| {
         let column = z.column(0).iter().zip(z.column(1)).map(|(a, b)| 2.0 * a + b).collect();
@@ -105,8 +105,8 @@ fn quantities_are_whatever_is_calculated() -> Result<()> {
 }
 
 #[test]
-fn away_from_a_maximum_there_is_no_response() -> Result<()> {
-    /// A density that has its least where the approximation is.
+fn away_from_a_maximum_there_is_no_linear_response() -> Result<()> {
+    /// A density with a minimum at the approximation.
     struct Valley(Latents);
     impl Model for Valley {
         fn latents(&self) -> &Latents {
@@ -174,7 +174,7 @@ impl Model for Spins {
 
     fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
         for (s, out) in out.iter_mut().enumerate() {
-            // Each pair is counted from both ends.
+            // Each pair is counted twice.
             let one = |i: usize| z.get(i, s) * 0.5 * (self.field[i] + self.around(i, &|j| z.get(j, s)));
             *out = (0..4).map(one).sum();
         }
@@ -198,7 +198,7 @@ impl Conditionals for Spins {
 
 /// The covariance of z_i and z_j is how the mean of z_i moves with the field at j.
 #[test]
-fn spins_answer_as_their_fixed_points_do() -> Result<()> {
+fn the_covariance_of_spins_is_the_derivative_of_their_fixed_points() -> Result<()> {
     let latents = Latents::new().vector("z", 4, Support::BINARY)?;
     let field = vec![0.2, -0.4, 0.1, -0.3];
     let model = Spins { latents: latents.clone(), field: field.clone() };
@@ -276,7 +276,7 @@ impl Conditionals for Mixed {
 /// The optimum tilted by t x + u z has μ = (b m + t) / τ and m = σ(a + b μ + u), so that with v = m (1 − m) and
 /// d = 1 − v b² / τ the covariances are 1/(τ d), b v/(τ d) and v/d.
 #[test]
-fn a_number_and_a_bit_answer_each_other() -> Result<()> {
+fn a_continuous_and_a_discrete_latent_have_the_exact_covariance() -> Result<()> {
     let model = Mixed(Latents::new().scalar("x", Support::Real)?.scalar("z", Support::BINARY)?);
     let factors = vec![Factor::Family(Box::new(Normal)), Factor::Family(Box::new(Bernoulli))];
     let q = Variational::mean_field(MeanField::new(factors)?);
@@ -290,15 +290,14 @@ fn a_number_and_a_bit_answer_each_other() -> Result<()> {
     let d = 1.0 - v * B * B / TAU;
     let exact = [1.0 / (TAU * d), B * v / (TAU * d), B * v / (TAU * d), v / d];
     for (found, exact) in response.covariance.iter().zip(exact) {
-        // x and z are drawn apart from each other, so that only the shares of z in the draws are left to chance: the curvature
-        // does not depend on them.
+        // x and z are drawn independently, so only the frequencies of z are random, and the curvature does not depend on them.
         assert!((found - exact).abs() < 1e-6, "{found} for {exact}");
     }
     Ok(())
 }
 
 #[test]
-fn what_is_not_mean_field_is_refused() -> Result<()> {
+fn approximations_other_than_mean_field_are_refused() -> Result<()> {
     let model = Mixed(Latents::new().scalar("x", Support::Real)?.scalar("z", Support::BINARY)?);
     let likelihood = MeanField::for_latents(model.latents())?;
     let q = Variational::new(likelihood, Gaussian::new(2, Covariance::Full)?, SameAsPrior)?;

@@ -1,4 +1,4 @@
-//! The tests of the mathematics, in one program: exact expectations by enumeration, finite differences, invariances.
+//! The tests of the mathematics, in one binary: exact expectations by enumeration, finite differences, invariances.
 
 mod appendix;
 mod bounds;
@@ -9,14 +9,14 @@ mod exact_law;
 mod gamma_poisson;
 mod importance_law;
 mod linear_response;
-mod many;
 mod noise_maps;
 mod plates;
 mod pullbacks;
 mod robustness;
-mod structures;
+mod single_precision;
+mod structured_priors;
+mod support;
 mod targets;
 mod trees;
 mod two_bernoullis;
 mod zero_variance;
-mod support;

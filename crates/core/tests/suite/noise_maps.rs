@@ -1,5 +1,4 @@
-//! Maps of noise as priors: maps that are not square, a map of a person's own, where they start, and the parts that they
-//! cannot be put together with.
+//! Maps of noise as priors: maps that are not square, a user's own map, their initial parameters, and incompatible parts.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -31,10 +30,10 @@ fn coin_field() -> MeanField {
     MeanField::of(Bernoulli, 2).unwrap()
 }
 
-/// Catches a wrong derivative along location, scale or network, and a straight part that is read at the wrong noise, with
-/// fewer noises than parameters, as many, and more.
+/// Catches a wrong derivative along location, scale or network, and a linear part that uses the wrong noise, with fewer noises than
+/// parameters, as many, and more.
 #[test]
-fn a_networks_pullback_meets_finite_differences_whatever_its_shape() {
+fn the_pullback_of_a_network_of_any_shape_matches_finite_differences() {
     for noise_len in [1, 3, 5] {
         let prior = network(noise_len, 3);
         let theta = numbers(prior.parameters_len(), 0.6, 1);
@@ -50,7 +49,7 @@ fn a_networks_pullback_meets_finite_differences_whatever_its_shape() {
     }
 }
 
-/// Catches a start that is not the start's diagonal Gaussian, and a network that is silent for ever.
+/// Catches an initial λ that is not the start's diagonal Gaussian, and a network without a gradient.
 #[test]
 fn a_network_starts_as_a_diagonal_gaussian() {
     let start = Start { locations: vec![vec![0.5, -1.0]], scales: vec![vec![0.3, 2.0]], covariances: vec![None] };
@@ -73,7 +72,7 @@ fn a_network_starts_as_a_diagonal_gaussian() {
     }
 }
 
-/// A person's own map: two parameters on one bent line, λ = (a + bε, c + dε²). No density of λ exists.
+/// A user's own map: two parameters on a parabola, λ = (a + bε, c + dε²). λ has no density.
 #[derive(Debug)]
 struct Parabola;
 
@@ -116,10 +115,9 @@ impl NoiseMap for Parabola {
     }
 }
 
-/// The exact law with maps that are not square, for which r = prior is what fits. Catches a bound that counts the noises by
-/// the parameters.
+/// The exact law with maps that are not square, for which r = prior applies. Catches a bound that assumes one noise per parameter.
 #[test]
-fn maps_that_are_not_square_have_the_derivative_of_the_bound_for_a_mean() {
+fn the_mean_gradient_of_maps_that_are_not_square_is_the_derivative_of_the_bound() {
     let model = coins();
     let priors: [Box<dyn Prior>; 3] =
         [Box::new(network(1, 2)), Box::new(network(4, 2)), Box::new(NetworkPrior::new(Parabola).unwrap())];
@@ -152,7 +150,7 @@ fn refused<T>(result: Result<T>, words: &[&str]) {
     }
 }
 
-/// Catches a bound that is NaN at the first step, where an error could have said so.
+/// Catches a bound that is NaN at the first step instead of an error.
 #[test]
 fn parts_that_need_a_density_are_refused() {
     let on = |space: Space| InverseFlow::new(&coin_field(), 1, 2, space);
@@ -168,8 +166,8 @@ fn parts_that_need_a_density_are_refused() {
         &["the likelihood", "point masses take their entropy", "use a Gaussian, a mixture or a flow"],
     );
     let mixed = || MeanField::new(vec![Factor::Family(Box::new(Bernoulli)), point()]).unwrap();
-    let beside = InverseFlow::new(&mixed(), 1, 2, Space::Noise);
-    refused(Variational::new(mixed(), network(2, 2), beside), &["combined with other latents", "use a Gaussian or a mixture"]);
+    let recursive = InverseFlow::new(&mixed(), 1, 2, Space::Noise);
+    refused(Variational::new(mixed(), network(2, 2), recursive), &["combined with other latents", "use a Gaussian or a mixture"]);
     refused(Variational::new(mixed(), network(2, 2), SameAsPrior), &["combined with other latents"]);
 
     // A map that is not square has no inverse flow on its noise.
@@ -177,9 +175,9 @@ fn parts_that_need_a_density_are_refused() {
     refused(other_len, &["3 normals and 0 switches behind 2 parameters", "r = prior", "hierarchical r"]);
 }
 
-/// Catches a density that looks like one.
+/// Catches a finite value in place of a density that does not exist.
 #[test]
-fn a_density_that_is_asked_for_all_the_same_is_nan() {
+fn a_density_that_does_not_exist_is_nan() {
     let prior = network(2, 2);
     let theta = numbers(prior.parameters_len(), 0.5, 1);
     let eps = Batch::from_columns(numbers(6, 1.0, 2), 3);
@@ -195,7 +193,7 @@ fn a_density_that_is_asked_for_all_the_same_is_nan() {
 
 /// Catches sizes that would panic later.
 #[test]
-fn maps_without_a_size_are_refused() {
+fn empty_maps_are_refused() {
     for (noise_len, hidden, lambda_len) in [(0, 4, 2), (2, 0, 2), (2, 4, 0)] {
         let Err(error) = MlpMap::new(noise_len, &[hidden], lambda_len) else { panic!("it went through") };
         assert!(error.to_string().contains("each must be at least 1"), "{error}");

@@ -1,4 +1,4 @@
-//! Plates: minibatches that have the gradient of the whole, inference networks, and fits with known answers.
+//! Plates: unbiased minibatch gradients, inference networks, and fits with known answers.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -17,7 +17,7 @@ use hyperprior::{Batch, Result, Variational};
 use hyperprior_testkit::finite_difference;
 use crate::support::{assert_gradient, numbers};
 
-/// β ~ N(0, 2²); z_n ~ N(β, 1); x_n ~ N(z_n, 0.5²). Everything is Gaussian, so everything is known.
+/// β ~ N(0, 2²); z_n ~ N(β, 1); x_n ~ N(z_n, 0.5²). Everything is Gaussian, so the posterior is known.
 struct Normals {
     globals: Latents,
     locals: Latents,
@@ -89,12 +89,12 @@ fn normal_q() -> Variational {
     Variational::new(MeanField::new(vec![point]).unwrap(), prior, SameAsPrior).unwrap()
 }
 
-/// Two clusters with unknown centres; which one a datum is in is its latent.
+/// Two clusters with unknown centres; the cluster of a datum is its latent.
 struct Clusters {
     globals: Latents,
     locals: Latents,
     data: Vec<f64>,
-    /// What a network sees of each.
+    /// The inputs of an inference network for each datum.
     features: Vec<Vec<f64>>,
 }
 
@@ -163,7 +163,7 @@ fn centres() -> Variational {
     Variational::new(MeanField::new(points).unwrap(), prior, SameAsPrior).unwrap()
 }
 
-/// A label's q: hierarchical, so that φ has something to do.
+/// q of a label: hierarchical, so that there is a φ.
 fn label() -> Variational {
     let likelihood = MeanField::of(Bernoulli, 1).unwrap();
     let recursive = InverseFlow::factorised(&likelihood, 1, Space::Noise);
@@ -172,7 +172,7 @@ fn label() -> Variational {
 
 const DATA: [f64; 6] = [-1.7, 2.2, -2.4, 1.8, 2.9, -0.3];
 
-/// Parameters of the right sizes, anywhere.
+/// Arbitrary parameters of the right sizes.
 fn somewhere(globals: &Variational, locals: &Variational, guide: &Guide, seed: u64) -> PlateParameters {
     let row = locals.theta_len() + locals.phi_len();
     let len = match guide {
@@ -192,10 +192,10 @@ fn settings(draws: usize) -> GradientSettings {
     GradientSettings { draws, replicates: 1, ..GradientSettings::default() }
 }
 
-/// Catches a scale other than N/B, a term of the globals that is counted with it, and draws that depend on a datum's company:
-/// over the batches of one epoch, with the same random numbers, the mean gradient is the whole's, to rounding.
+/// Catches a scale other than N/B, a term of the globals that is scaled too, and draws that depend on the rest of the batch: with
+/// the same random numbers, the mean gradient over the batches of one epoch is that of the whole data set, up to rounding.
 #[test]
-fn the_batches_of_an_epoch_have_the_gradient_of_the_whole() {
+fn the_mean_minibatch_gradient_is_that_of_the_whole_data_set() {
     let model = Clusters::new(&DATA);
     let (globals, locals) = (centres(), label());
     for guide in [Guide::Table, Guide::Network(vec![3])] {
@@ -229,8 +229,8 @@ fn the_batches_of_an_epoch_have_the_gradient_of_the_whole() {
     }
 }
 
-/// Catches any wrong derivative between the data, the globals, the network and the bound: with all latents point masses and the
-/// noise held fixed, the estimate is an ordinary function of the parameters.
+/// Catches any wrong derivative between the data, the globals, the network and the bound: if all latents are point masses and the
+/// noise is fixed, the estimate is an ordinary function of the parameters.
 #[test]
 fn with_the_noise_fixed_the_gradient_is_the_derivative_of_the_estimate() {
     let model = Normals::new(&DATA);
@@ -270,16 +270,16 @@ fn with_the_noise_fixed_the_gradient_is_the_derivative_of_the_estimate() {
     }
 }
 
-/// Catches a network whose output is not the row that a table would hold: value and gradients are the table's.
+/// Catches a network whose output is not the row that a table would hold: its value and gradients are those of the table.
 #[test]
-fn a_network_that_is_a_lookup_table_is_the_table() {
-    // Data that are told apart by an indicator each: a network without hidden layers is then a table.
+fn a_network_that_is_a_lookup_table_equals_the_table() {
+    // With an indicator for each datum as features, a network without hidden layers is a table.
     let indicator = |n: usize| (0..DATA.len()).map(|m| f64::from(m == n)).collect();
     let model = Clusters { features: (0..DATA.len()).map(indicator).collect(), ..Clusters::new(&DATA) };
     let (globals, locals) = (centres(), label());
     let table = somewhere(&globals, &locals, &Guide::Table, 5);
     let row = locals.theta_len() + locals.phi_len();
-    // Shared row and biases zero; weights, row by row of the output, hold the table.
+    // The shared row and the biases are zero; the weights, row by row of the output, are the table.
     let mut network = vec![0.0; row];
     network.extend((0..row).flat_map(|r| (0..DATA.len()).map(move |n| (r, n))).map(|(r, n)| table.locals[n * row + r]));
     network.extend(vec![0.0; row]);
@@ -307,8 +307,8 @@ fn many_data() -> Vec<f64> {
     numbers(60, 1.0, 21).into_iter().enumerate().map(|(n, x)| x + if n % 3 == 0 { -2.0 } else { 2.5 }).collect()
 }
 
-/// Catches a fit that goes elsewhere: with everything Gaussian, q(β) Π q(z_n) has the exact mean of the posterior, by a table
-/// and by a network alike.
+/// Catches a fit with the wrong optimum: for a Gaussian model, q(β) Π q(z_n) has the exact mean of the posterior, with a table and
+/// with a network.
 #[test]
 fn a_fit_of_normals_has_the_means_of_the_posterior() {
     let data = many_data();
@@ -331,7 +331,7 @@ fn a_fit_of_normals_has_the_means_of_the_posterior() {
     }
 }
 
-/// Catches labels that do not follow the data: an inference network finds the centres, and each label's probability is its
+/// Catches labels that do not follow the data: an inference network finds the centres, and the probability of each label is its
 /// responsibility.
 #[test]
 fn an_inference_network_finds_clusters_and_labels() {
@@ -360,9 +360,9 @@ fn an_inference_network_finds_clusters_and_labels() {
     }
 }
 
-/// Catches parts that a plate would misread.
+/// Catches parts that a plate does not support.
 #[test]
-fn what_a_plate_cannot_do_is_refused_with_the_reason() {
+fn unsupported_parts_of_a_plate_are_refused_with_a_reason() {
     let model = Clusters::new(&DATA);
     let (globals, locals) = (centres(), label());
     let said = |result: Result<PlateEngine>| result.unwrap_err().to_string();

@@ -1,5 +1,5 @@
-//! Every prior and every recursive approximation by itself: pullbacks meet finite differences, densities agree with each
-//! other, local terms are local, and draws have the density that is claimed for them.
+//! Every prior and every recursive approximation separately: pullbacks match finite differences, densities agree with each other,
+//! local terms are local, and draws follow the density.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -20,13 +20,13 @@ use proptest::test_runner::RngSeed;
 use std::sync::Arc;
 use crate::support::{assert_gradient, numbers, priors, recursives};
 
-/// The chance that a right sampler fails; with the seeds fixed, a failure means that the values changed.
+/// The probability that a correct sampler fails; with fixed seeds, a failure means that the values changed.
 const ALPHA: f64 = 1e-6;
 
-/// Differences with steps of 2e-3, twice extrapolated; planar layers with a small w need steps that short.
+/// Differences with steps of 2e-3, extrapolated twice; planar layers with a small w need short steps.
 const STEP: f64 = 2e-3;
-/// The step along θ. A spline's second derivative jumps at its knots; with steps this short, and these seeds, none of the
-/// draws comes so near to a knot that a step crosses it. Rounding leaves the differences good to 1e-9.
+/// The step along θ. A spline's second derivative jumps at its knots; with steps this short, and these seeds, no step crosses a
+/// knot. Rounding errors of the differences are about 1e-9.
 const SHORT_STEP: f64 = 2e-5;
 const TOLERANCE: f64 = 1e-7;
 
@@ -64,7 +64,7 @@ fn likelihoods() -> Vec<(MeanField, Vec<f64>)> {
     ]
 }
 
-/// Runs `check` on every likelihood × prior × approximation that go together; θ and φ come from `seed`.
+/// Runs `check` on every compatible likelihood × prior × approximation; θ and φ come from `seed`.
 fn for_all(seed: u64, mut check: impl FnMut(&str, &Variational, &[f64], &[f64], &[f64])) {
     for (l, (likelihood, z)) in likelihoods().into_iter().enumerate() {
         let n = likelihood.lambda_len();
@@ -83,7 +83,7 @@ fn for_all(seed: u64, mut check: impl FnMut(&str, &Variational, &[f64], &[f64], 
     }
 }
 
-/// log r and what it left behind.
+/// log r and the results stored for later calls.
 struct Held {
     log_r: Vec<f64>,
     prepared: Cache,
@@ -111,10 +111,10 @@ fn repeat(z: &[f64], draws_len: usize) -> Batch {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, rng_seed: RngSeed::Fixed(3), ..ProptestConfig::default() })]
 
-    /// Catches a wrong derivative of λ(ε; θ) or of log q, for every density that a prior can report. Eleven draws are more
-    /// than a vector holds and not a whole number of them.
+    /// Catches a wrong derivative of λ(ε; θ) or of log q, for every density that a prior can report. Eleven draws are more than one
+    /// SIMD vector and not a multiple of it.
     #[test]
-    fn a_priors_pullback_meets_finite_differences(seed in any::<u64>()) {
+    fn the_pullback_of_a_prior_matches_finite_differences(seed in any::<u64>()) {
         for prior in priors(3) {
             let theta = numbers(prior.parameters_len(), 0.5, seed);
             let eps = random_batch(prior.noise_len(), 11, seed ^ 1);
@@ -132,7 +132,7 @@ proptest! {
                     let (lambda, log_q) = transform(&*prior, theta, k, &eps, density);
                     weighted(lambda.as_slice(), d_lambda.as_slice()) + weighted(&log_q, &d_log_q)
                 };
-                // A point reports no density to pull back.
+                // A point has no density.
                 let (lambda, _) = transform(&*prior, &theta, k, &eps, density);
                 let mut d_theta = vec![0.0; theta.len()];
                 let mut scratch = Scratch::default();
@@ -143,9 +143,9 @@ proptest! {
         }
     }
 
-    /// Catches a Jacobian with the wrong sign: the density along the way to λ is the density at λ.
+    /// Catches a Jacobian with the wrong sign: the density reported with the transformation is the density at λ.
     #[test]
-    fn a_priors_two_densities_agree(seed in any::<u64>()) {
+    fn the_two_densities_of_a_prior_agree(seed in any::<u64>()) {
         for prior in priors(3).into_iter().filter(|p| p.has_density()) {
             let theta = numbers(prior.parameters_len(), 0.5, seed);
             let eps = random_batch(prior.noise_len(), 11, seed ^ 1);
@@ -153,7 +153,7 @@ proptest! {
                 let (lambda, log_q) = transform(&*prior, &theta, k, &eps, Density::Whole);
                 let mut at_lambda = vec![0.0; 11];
                 prior.log_density(&theta, &lambda, &mut at_lambda, &mut Scratch::default());
-                // The planar flow is undone by a root search that is good to a few bits.
+                // The planar flow is inverted by root finding, with an error of a few bits.
                 assert_gradient(&prior.name(), &log_q, &at_lambda, 1e-9);
             }
         }
@@ -165,7 +165,7 @@ proptest! {
 
     /// Catches a wrong derivative of log r along x, z or φ.
     #[test]
-    fn a_recursive_approximations_pullback_meets_finite_differences(seed in any::<u64>()) {
+    fn the_pullback_of_a_recursive_approximation_matches_finite_differences(seed in any::<u64>()) {
         for_all(seed, |label, q, theta, phi, z| {
             let r = q.recursive();
             if q.prior().noise_len() == 0 || r.name() == "prior" {
@@ -186,7 +186,7 @@ proptest! {
                 r.pullback(at, &x, &z, &d_log_r, held.known(), &mut d_x, &mut d_z, &mut d_phi, &mut scratch);
                 let numeric = gradient(|phi| log_r(&x, &z, phi), phi, STEP);
                 assert_gradient(&format!("{label}: φ"), &d_phi, &numeric, TOLERANCE);
-                // On the noise x does not move with θ, and the analytic ones leave its derivative out.
+                // On the noise x does not depend on θ, and the analytic approximations omit its derivative.
                 if r.space() == Space::Lambda || !phi.is_empty() {
                     let moved = |x: &[f64]| log_r(&Batch::from_columns(x.to_vec(), 3), &z, phi);
                     assert_gradient(&format!("{label}: x"), d_x.as_slice(), &gradient(moved, x.as_slice(), STEP), TOLERANCE);
@@ -204,10 +204,9 @@ proptest! {
         });
     }
 
-    /// Catches a conditional that forgets a term with z_i in it, and a local term that does: log r moves with z_i exactly as
-    /// both say.
+    /// Catches a conditional or a local term that omits a term with z_i: both change with z_i exactly as log r does.
     #[test]
-    fn conditionals_and_local_terms_move_as_log_r_does(seed in any::<u64>()) {
+    fn conditionals_and_local_terms_change_as_log_r_does(seed in any::<u64>()) {
         for_all(seed, |label, q, theta, phi, z| {
             let r = q.recursive();
             if q.prior().noise_len() == 0 || r.name() == "prior" {
@@ -252,12 +251,12 @@ fn streams(draws_len: usize, seed: u64) -> Vec<Stream> {
     (0..draws_len).map(|s| stream(seed, 0, 0, s as u64)).collect()
 }
 
-/// Draws of r behind one z, with log r of each.
+/// Draws of r given one z, with log r of each.
 fn draws(q: &Variational, theta: &[f64], phi: &[f64], z: &[f64], n: usize, seed: u64) -> (Batch, Vec<usize>, Vec<f64>) {
     let z = repeat(z, n);
     let at = q.surroundings(theta, phi, 0);
     let mut x = random_batch(q.prior().noise_len(), 1, 9);
-    // The point masses' share of x is given, the same for every draw.
+    // The point-mass coordinates of x are given, the same for every draw.
     x = repeat(x.as_slice(), n);
     let mut prepared = Cache::default();
     let mut components = vec![0; n];
@@ -274,19 +273,18 @@ fn draws(q: &Variational, theta: &[f64], phi: &[f64], z: &[f64], n: usize, seed:
     (x, components, log_r)
 }
 
-/// Catches a sampler that draws from another density than the one claimed, and a density that does not integrate to one:
-/// E_r[q̃/r] = 1 for a normalised q̃ that lies well inside r. A scale wrong by a tenth, or a Jacobian forgotten, moves the
-/// mean by more than a tenth.
+/// Catches a sampler that does not follow the density, and a density that does not integrate to one: E_r[q̃/r] = 1 for a
+/// normalised q̃ well inside r. A scale with an error of a tenth, or a missing Jacobian, changes the mean by more than a tenth.
 #[test]
-fn draws_of_every_recursive_approximation_have_its_density() {
+fn draws_of_every_recursive_approximation_follow_its_density() {
     for_all(17, |label, q, theta, phi, z| {
         let given = q.likelihood().point_mass_len();
         let (n, covered) = (16_000, q.prior().noise_len().saturating_sub(given));
-        // Over five numbers the ratios would need many more draws.
+        // In five or more dimensions the ratios would need many more draws.
         if covered == 0 || covered > 4 {
             return;
         }
-        // One normal per component around where its draws are, half as wide as they are.
+        // One normal per component, centred at its draws and half as wide.
         let (pilot, of, _) = draws(q, theta, phi, z, 2000, 1);
         let on_noise = q.recursive().space() == Space::Noise;
         let group = |k: usize| if on_noise { k } else { 0 };
@@ -324,9 +322,9 @@ fn draws_of_every_recursive_approximation_have_its_density() {
     });
 }
 
-/// Catches an inverse flow that is inverted wrongly: its draws' distribution function is the integral of its density.
+/// Catches a wrong inverse of an inverse flow: the distribution function of its draws is the integral of its density.
 #[test]
-fn draws_of_a_one_dimensional_inverse_flow_pass_kolmogorov_and_smirnov() {
+fn draws_of_a_one_dimensional_inverse_flow_pass_a_kolmogorov_smirnov_test() {
     let likelihood = MeanField::of(Bernoulli, 1).unwrap();
     let recursive = InverseFlow::new(&likelihood, 1, 3, Space::Lambda);
     let prior = priors(1).swap_remove(1);
@@ -341,7 +339,7 @@ fn draws_of_a_one_dimensional_inverse_flow_pass_kolmogorov_and_smirnov() {
     for pair in density.windows(2) {
         below.push(below[below.len() - 1] + 0.5 * STEP * (pair[0].exp() + pair[1].exp()));
     }
-    assert!((below[grid.len() - 1] - 1.0).abs() < 1e-6, "the grid holds the whole of r");
+    assert!((below[grid.len() - 1] - 1.0).abs() < 1e-6, "the grid covers r");
     let cdf = |x: f64| below[(((x - grid[0]) / STEP) as usize).min(grid.len() - 1)];
     let p = kolmogorov_smirnov(x.column(0), cdf);
     assert!(p > ALPHA, "p = {p:e}");

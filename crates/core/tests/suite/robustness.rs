@@ -1,5 +1,5 @@
-//! Bad input: every mistake a person can make ends in an error that says what to do, never in a panic, and a model that is
-//! undefined in places is used where it is defined.
+//! Invalid input: every mistake of a user gives an error that says what to do, never a panic, and a model that is undefined in
+//! places is used where it is defined.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -54,7 +54,7 @@ fn a_model_without_latents_is_refused() {
 }
 
 #[test]
-fn parts_without_a_size_are_refused() {
+fn empty_parts_are_refused() {
     says(Mixture::new(2, 0, Covariance::Full), &["a mixture prior cannot be built", "0 components", "at least 1"]);
     says(Gaussian::new(0, Covariance::Full), &["a Gaussian prior cannot be built", "no parameters"]);
     says(PlanarFlow::new(0, 2), &["no parameters"]);
@@ -68,9 +68,9 @@ fn parts_without_a_size_are_refused() {
     says(Factor::for_support(shifted), &["no factor covers the support", "must start at 0"]);
 }
 
-/// Catches a family that does not contain its simplest member: no layers, no bend.
+/// Catches a flow that without layers is not its base distribution.
 #[test]
-fn flows_without_layers_are_what_they_are_built_on() {
+fn flows_without_layers_equal_their_base() {
     let (flow, diagonal) = (PlanarFlow::new(3, 0).unwrap(), Gaussian::new(3, Covariance::Diagonal).unwrap());
     let coupling = CouplingFlow::new(3, 0, 4, Bend::Affine).unwrap();
     assert_eq!([flow.parameters_len(), coupling.parameters_len()], [diagonal.parameters_len(); 2]);
@@ -100,7 +100,7 @@ fn flows_without_layers_are_what_they_are_built_on() {
     assert_eq!(InverseFlow::factorised(&coin_field(), 1, Space::Noise).parameters_len(), 8);
 }
 
-/// Catches a fit that goes on with numbers that are none.
+/// Catches a fit that continues with NaN.
 #[test]
 fn a_model_that_is_nowhere_finite_is_refused_with_an_example() {
     for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
@@ -110,14 +110,14 @@ fn a_model_that_is_nowhere_finite_is_refused_with_an_example() {
         says(hyperprior::check(&model, 1), &["had no finite log joint density", &example]);
         let q = Variational::new(coin_field(), full(), SameAsPrior).unwrap();
         says(evaluate(&model, &q, (&[0.0; 5], &[]), &BoundSettings::default()), &["4096 of 4096", &example]);
-        // The engine itself, from a start that was never looked at.
+        // The engine itself, from a start that was not checked.
         let settings = quick();
         let mut fit = Fit::init(&model, &q, &settings, &Start::at(vec![0.0; 2], 0.3)).unwrap();
         says(fit.step(0.01), &["32 of 32 draws at step 0", &example]);
     }
 }
 
-/// Catches a bad draw that spoils the good ones: it is dropped, counted, and the rest is a gradient.
+/// Catches an invalid draw that affects the valid ones: it is counted and excluded, and the gradient comes from the rest.
 #[test]
 fn a_model_that_is_undefined_in_places_is_used_where_it_is_defined() {
     for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
@@ -142,9 +142,9 @@ fn a_model_that_is_undefined_in_places_is_used_where_it_is_defined() {
     }
 }
 
-/// Catches a start that nobody checked: where nothing is possible, or where one state among many is.
+/// Catches a start that was not checked: if no state is possible, or only one of many.
 #[test]
-fn a_start_without_probability_is_refused_or_found() {
+fn an_impossible_start_is_refused_and_a_rare_one_is_found() {
     let nearly = Small::new(&[Support::BINARY; 2], |z| if z[0] + z[1] == 2.0 { 0.0 } else { f64::NEG_INFINITY });
     let settings = FitSettings { dropped_max: 1.0, ..quick() };
     let fitted = run(&nearly, &settings).unwrap();
@@ -154,9 +154,9 @@ fn a_start_without_probability_is_refused_or_found() {
     says(fit(&nowhere, &q, &quick(), &mut Quiet), &["had no finite log joint density", "gives -inf"]);
 }
 
-/// Catches a broken model whose own words are lost.
+/// Catches an error of a model whose message is lost.
 #[test]
-fn what_a_model_says_of_itself_is_passed_on() {
+fn errors_of_a_model_are_passed_on() {
     struct Broken(Latents);
     impl Model for Broken {
         fn latents(&self) -> &Latents {
@@ -172,9 +172,9 @@ fn what_a_model_says_of_itself_is_passed_on() {
     says(hyperprior::check(&lying, 1), &["gradient disagrees", "latent z0"]);
 }
 
-/// Catches a gradient that is not finite though every draw is: the message must not speak of draws.
+/// Catches a gradient that is not finite although every draw is: the message must not blame the draws.
 #[test]
-fn a_gradient_that_is_not_finite_is_named() {
+fn a_gradient_that_is_not_finite_is_reported() {
     let model = Small::new(&[Support::Real], |z| -z[0] * z[0]).with_gradient(|_, d| d[0] = f64::NAN);
     let q = Variational::mean_field(MeanField::of(Normal, 1).unwrap());
     let settings = quick();
@@ -182,7 +182,7 @@ fn a_gradient_that_is_not_finite_is_named() {
     says(fit.step(0.01), &["gradient", "step 0", "not finite"]);
 }
 
-/// Catches parts of different sizes that meet only when a slice is cut.
+/// Catches parts of different sizes that would only fail at run time.
 #[test]
 fn parts_that_do_not_fit_are_refused() {
     let three = Gaussian::new(3, Covariance::Full).unwrap();
@@ -207,7 +207,7 @@ fn parts_that_do_not_fit_are_refused() {
     says(on_lambda, &["put it on the noise"]);
 }
 
-/// Catches a variational model that is used for a model it was not made for.
+/// Catches a variational model that is used for a different model.
 #[test]
 fn a_variational_model_that_does_not_fit_the_model_is_refused() {
     let q = || Variational::new(coin_field(), full(), SameAsPrior).unwrap();
@@ -241,9 +241,9 @@ fn a_variational_model_that_does_not_fit_the_model_is_refused() {
     says(Fit::init(&bare, &q(), &settings, &Start::at(vec![0.0; 3], 0.3)).map(|_| ()), &["start", "3", "2"]);
 }
 
-/// Catches a setting that is looked at only when it divides something.
+/// Catches an invalid setting that is not checked before it is used.
 #[test]
-fn settings_without_a_meaning_are_refused_by_name() {
+fn invalid_settings_are_refused_by_name() {
     type Change = fn(&mut FitSettings);
     let changes: [(Change, &str); 13] = [
         (|s| s.gradient.draws = 0, "`draws` = 0"),
@@ -272,7 +272,7 @@ fn settings_without_a_meaning_are_refused_by_name() {
     assert!(unknown.contains("unknown field `step_sise`"), "{unknown}");
 }
 
-/// Catches a start that borrows the gradient's settings and breaks a rule among them.
+/// Catches a start that derives invalid gradient settings from valid ones.
 #[test]
 fn a_mean_field_start_works_with_any_valid_settings() {
     let gradient = GradientSettings { draws: 30, replicates: 5, ..GradientSettings::default() };
@@ -281,9 +281,9 @@ fn a_mean_field_start_works_with_any_valid_settings() {
     assert!(fitted.theta.iter().all(|t| t.is_finite()));
 }
 
-/// Catches an enumeration that would never end.
+/// Catches an enumeration that would not end.
 #[test]
-fn what_cannot_be_enumerated_is_refused() {
+fn enumerating_too_many_states_is_refused() {
     let real = Small::new(&[Support::Real], |_| 0.0);
     says(exact::posterior(&real, 10), &["cannot be enumerated", "z0 has the support Real"]);
     let many = Small::new(&[Support::Counts; 9], |_| 0.0);

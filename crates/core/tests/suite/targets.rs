@@ -1,4 +1,4 @@
-//! The targets against sums and integrals of their own: evidence, gradients, and the shape that each is there for.
+//! The targets compared with independent sums and integrals: evidence, gradients, and the feature that each one has.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -29,9 +29,9 @@ fn continuous() -> Vec<(&'static str, Box<dyn Model>)> {
     ]
 }
 
-/// Catches locals or conditionals that forget a field, a neighbour or a strength.
+/// Catches locals or conditionals without a field, a neighbour or a strength.
 #[test]
-fn every_target_agrees_with_itself() {
+fn the_capabilities_of_every_target_agree_with_its_log_joint() {
     let discrete: Vec<Box<dyn Model>> = vec![
         Box::new(Ising::ring(8, 0.5).unwrap()),
         Box::new(Ising::grid(3, 4, 0.4, false).unwrap()),
@@ -49,7 +49,7 @@ fn every_target_agrees_with_itself() {
     }
 }
 
-/// Catches a derivative that is off by less than `check` can see, and a value that is not the log joint.
+/// Catches a derivative with an error that `check` does not detect, and a value that is not the log joint.
 #[test]
 fn gradients_are_those_of_the_log_joint() {
     for (name, model) in continuous() {
@@ -65,7 +65,7 @@ fn gradients_are_those_of_the_log_joint() {
     }
 }
 
-/// Catches a constant that is lost, and moments that are not the documented ones.
+/// Catches a missing constant, and moments other than the documented ones.
 #[test]
 fn the_banana_has_evidence_one_and_no_correlation() {
     let model = Banana::new();
@@ -83,28 +83,28 @@ fn the_banana_has_evidence_one_and_no_correlation() {
     assert_close(&sums, &[1.0, 0.0, 0.0, 2.25], 1e-10, 1e-10);
 }
 
-/// Catches a weight that is not its corner's.
+/// Catches a weight at the wrong corner.
 #[test]
-fn the_mixture_has_evidence_one_and_each_corner_its_weight() {
+fn the_mixture_has_evidence_one_and_the_weight_of_each_corner() {
     let model = GaussianMixture::new();
     let axis: Vec<f64> = Rule::line(-12.0, 12.0, 0.25).points.concat();
     let mut quadrants = [0.0; 4];
     for z in product(&[axis.clone(), axis]) {
         let mass = 0.0625 * log_joint(&model, &z).exp();
-        // The grid has points on both axes, where a quadrant ends: they count half.
+        // Grid points on the axes belong to two quadrants and count half.
         for (quadrant, (corner, _)) in quadrants.iter_mut().zip(GaussianMixture::COMPONENTS) {
             let share = |i: usize| if z[i] == 0.0 { 0.5 } else { f64::from(z[i] * corner[i] > 0.0) };
             *quadrant += mass * share(0) * share(1);
         }
     }
     assert_close(&[quadrants.iter().sum()], &[1.0], 1e-12, 0.0);
-    // Three standard deviations lie between a corner and the axes.
+    // A corner is three standard deviations from the axes.
     assert_close(&quadrants, &GaussianMixture::COMPONENTS.map(|(_, weight)| weight), 0.0, 2e-3);
 }
 
-/// Catches a scale e^v where e^(v/2) was meant, and a normaliser that forgets v.
+/// Catches a scale e^v instead of e^(v/2), and a normaliser without v.
 #[test]
-fn the_funnel_has_evidence_one_and_its_x_the_scale_that_v_sets() {
+fn the_funnel_has_evidence_one_and_x_has_the_scale_that_v_sets() {
     let model = Funnel::new(2).unwrap();
     // With x = e^{v/2} t the integrand is smooth in both.
     let (outer, inner) = (Rule::line(-27.0, 27.0, 0.5), Rule::line(-9.0, 9.0, 0.25));
@@ -119,9 +119,9 @@ fn the_funnel_has_evidence_one_and_its_x_the_scale_that_v_sets() {
     assert!(matches!(Funnel::new(1), Err(Error::BadLatent { .. })));
 }
 
-/// Catches data that do not come from the coefficients, and a prior that is not normalised.
+/// Catches data that were not simulated from the coefficients, and a prior that is not normalised.
 #[test]
-fn the_regression_finds_the_coefficients_that_made_its_data() {
+fn the_regression_recovers_the_coefficients_that_simulated_its_data() {
     let model = LogisticRegression::new();
     assert_eq!(model.rows().len(), 100);
     let at_zero = -100.0 * 2.0_f64.ln() - 5.0 * (2.0_f64.ln() + HALF_LN_2_PI);
@@ -138,9 +138,9 @@ fn the_regression_finds_the_coefficients_that_made_its_data() {
     }
 }
 
-/// Catches an edge that is missing, doubled, or goes around a free boundary: against sums over rows and columns.
+/// Catches an edge that is missing, doubled, or crosses a free boundary, by comparison with sums over rows and columns.
 #[test]
-fn the_evidence_of_a_small_grid_is_the_sum_written_out() {
+fn the_evidence_of_a_small_grid_is_the_sum_over_its_states() {
     let coupling = 0.4;
     for periodic in [false, true] {
         let model = Ising::grid(3, 3, coupling, periodic).unwrap();
@@ -159,9 +159,9 @@ fn the_evidence_of_a_small_grid_is_the_sum_written_out() {
     }
 }
 
-/// Catches a grid with other neighbours, by how far mean-field stays from it: 1.518 with a free boundary, 1.014 without.
+/// Catches a grid with the wrong neighbours, by the divergence of mean-field from it: 1.518 with a free boundary, 1.014 without.
 #[test]
-fn mean_field_is_as_far_from_a_grid_as_documented() {
+fn mean_field_has_the_documented_divergence_from_a_grid() {
     for (periodic, expected) in [(false, 1.518), (true, 1.014)] {
         let model = Ising::grid(4, 4, 0.4, periodic).unwrap();
         let mut mean = vec![0.9; 16];
@@ -185,7 +185,7 @@ fn mean_field_is_as_far_from_a_grid_as_documented() {
 }
 
 #[test]
-fn graphs_that_are_none_are_refused() {
+fn invalid_graphs_are_refused() {
     let said = |model: hyperprior::Result<Ising>| model.unwrap_err().to_string();
     assert!(said(Ising::grid(2, 3, 0.1, true)).contains("at least 3 rows"));
     assert!(said(Ising::grid(usize::MAX, 3, 0.1, false)).contains("too large"));
@@ -195,8 +195,8 @@ fn graphs_that_are_none_are_refused() {
     assert!(matches!(Ising::grid(0, 3, 0.1, false), Err(Error::EmptyModel)));
 }
 
-/// Catches groups that fall apart, a mode without a share, and groups that do not hear each other; the evidence is that of
-/// five groups passed around a ring, 16 states at a time.
+/// Catches groups that are not coupled within, a mode without probability, and groups that are independent; the evidence is
+/// computed by a transfer matrix of 16 states around the ring of five groups.
 #[test]
 fn the_switchboard_has_a_mode_per_setting_of_its_switches() {
     let model = Switchboard::new();
@@ -207,7 +207,7 @@ fn the_switchboard_has_a_mode_per_setting_of_its_switches() {
     let spin = |z: f64| 2.0 * z - 1.0;
     let mut passed: Vec<Vec<f64>> = (0..16).map(|i| (0..16).map(|j| f64::from(u8::from(i == j))).collect()).collect();
     for group in 0..5 {
-        // From a state of this group to a state of the next: its own energy, and the one coupling between.
+        // From a state of this group to a state of the next: the energy of this group, and the coupling between the two.
         let step = |from: &[f64], to: &[f64]| {
             let ring: f64 = (0..4).map(|i| spin(from[i]) * spin(from[(i + 1) % 4])).sum();
             let field: f64 = from.iter().map(|z| fields[4 * group] * spin(*z)).sum();
@@ -232,15 +232,15 @@ fn the_switchboard_has_a_mode_per_setting_of_its_switches() {
         }
     }
     settings.iter_mut().for_each(|mass| *mass /= whole);
-    // A group is whole nine times in ten, so all five are more often than not.
+    // A group is all up or all down nine times in ten, so all five are more often than not.
     assert!(whole > 0.55, "{whole}");
     let (least, most) = settings.iter().fold((1.0_f64, 0.0_f64), |(l, m), p| (l.min(*p), m.max(*p)));
     assert!(least > 0.005 && most < 0.15, "from {least} to {most}");
     let up = |test: &dyn Fn(usize) -> bool| (0..32).filter(|code| test(*code)).map(|code| settings[code]).sum::<f64>();
     let (first, second) = (up(&|code| code & 16 != 0), up(&|code| code & 8 != 0));
     let excess = up(&|code| code & 24 == 24) - first * second;
-    assert!(excess > 0.03, "the first two groups lean together: {excess}");
-    assert!((first - second).abs() > 0.1, "and differ: {first} and {second}");
+    assert!(excess > 0.03, "the first two groups are dependent: {excess}");
+    assert!((first - second).abs() > 0.1, "and have different probabilities: {first} and {second}");
 }
 
 /// KL(q ‖ p) of a fitted mean-field model with this family on both counts.
@@ -254,10 +254,10 @@ fn mean_field_kl(target: CountTarget, family: impl Family + Clone + 'static) -> 
     exact::marginal(&q, &fitted.theta, &posterior, 1).kl
 }
 
-/// What the other families of counts are for. Catches a dispersion that cannot be learned: no mixture of Poissons comes
-/// nearer to E than 4.1625, and on C products of counts that may spread come to about .4 where Poissons stay at .78.
+/// The purpose of the other families of counts. Catches a dispersion that cannot be learned: no mixture of Poissons gets closer
+/// to E than 4.1625, and on C products of over-dispersed counts reach about .4, while Poissons stay at .78.
 #[test]
-fn families_with_a_spread_of_their_own_come_nearer() {
+fn families_with_a_dispersion_parameter_fit_better() {
     let table = |upper| ConwayMaxwell::new(upper).unwrap();
     let narrow = mean_field_kl(CountTarget::E, table(40));
     assert!(narrow < 2.0, "{narrow}");

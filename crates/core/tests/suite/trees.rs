@@ -1,4 +1,4 @@
-//! The tree likelihood: a density, a score and a sampler that belong together, and what it is for.
+//! The tree likelihood: its density, score and sampler agree, and it fits the dependence it is meant for.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -38,11 +38,11 @@ fn probabilities(tree: &Tree, lambda: &[f64]) -> Vec<f64> {
     (0..z.draws_len()).map(|s| (0..3).map(|i| log_q.get(i, s)).sum::<f64>().exp()).collect()
 }
 
-/// Catches a parent's value that picks another's parameters, in the density or in the sampler.
+/// Catches a parent's value that selects the wrong parameters, in the density or in the sampler.
 #[test]
-fn a_tree_is_a_distribution_and_draws_from_it() {
+fn the_density_is_normalised_and_the_draws_follow_it() {
     let tree = family_tree();
-    // Two sides of the die for each side of the coin, the coin's own logit, one logit for each side of the die.
+    // Two logits of the die for each side of the coin, the coin's own logit, and one logit for each side of the die.
     assert_eq!(tree.lambda_len(), 2 * 2 + 1 + 3);
     let lambda = numbers(8, 1.0, 3);
     let expected = probabilities(&tree, &lambda);
@@ -68,8 +68,8 @@ fn model() -> Small {
     Small::new(&supports, |z| 0.7 * z[0] * z[1] - 0.4 * (z[2] - z[0]).powi(2) + 0.3 * z[2] * z[1] - 0.2 * z[1])
 }
 
-/// Catches a score that goes to the parameters of another value of the parent, and a signal that leaves out what a draw does
-/// to those that depend on it.
+/// Catches a score that goes to the parameters of another value of the parent, and a signal that omits the effect of a draw on its
+/// children.
 #[test]
 fn the_gradient_is_the_derivative_of_the_bound() {
     let model = model();
@@ -96,8 +96,8 @@ fn the_gradient_is_the_derivative_of_the_bound() {
     }
 }
 
-/// Catches a structure that cannot hold the dependence it was made for: a chain of spins is itself a tree, so the fit becomes
-/// exact, where mean-field stays far away.
+/// Catches a structure that cannot represent the dependence it is meant for: a chain of spins is a tree, so the fit is exact, while
+/// mean-field is far off.
 #[test]
 fn a_chain_likelihood_fits_a_chain_of_spins_exactly() {
     let model = Ising::new(5, (1..5).map(|i| (i - 1, i)).collect(), 0.8).unwrap();
@@ -113,9 +113,9 @@ fn a_chain_likelihood_fits_a_chain_of_spins_exactly() {
     assert!(mean_field > 0.5, "mean-field {mean_field}");
 }
 
-/// Catches parts and estimators that would misread a likelihood that is no product.
+/// Catches parts and estimators that assume a product of factors.
 #[test]
-fn what_does_not_go_with_a_tree_is_refused_with_the_reason() {
+fn parts_that_do_not_fit_a_tree_are_refused_with_a_reason() {
     let said = |result: hyperprior::Result<Tree>| result.unwrap_err().to_string();
     let boxed = |family: Box<dyn Family>| family;
     assert!(said(Tree::new(vec![(boxed(Box::new(Normal)), None)])).contains("not discrete"));

@@ -70,7 +70,7 @@ const NOTHING: Terms = Terms { likelihood: false, densities: false, recursion: f
 
 /// Catches a prior whose draws are not μ + Lε, or a likelihood that is not a logit's.
 #[test]
-fn the_marginal_and_its_entropies_are_the_documented_ones() {
+fn the_marginal_and_its_entropies_have_the_documented_values() {
     let (model, q) = (target(), variational(factorised()));
     let probability = law(&model, &q).marginal(&theta(), &phi());
     assert_close(&probability, &[0.305244, 0.092729, 0.391490, 0.210537], 0.0, SIX_DIGITS);
@@ -84,7 +84,7 @@ fn the_marginal_and_its_entropies_are_the_documented_ones() {
 
 /// Catches a sign or a missing density in `eq:full-objective`: −log q(λ), +log r, −log q(z | λ).
 #[test]
-fn the_elbo_and_the_hierarchical_elbo_are_the_documented_ones() {
+fn the_elbo_and_the_hierarchical_elbo_have_the_documented_values() {
     let (model, q) = (target(), variational(factorised()));
     let law = law(&model, &q);
     let probability = law.marginal(&theta(), &phi());
@@ -93,14 +93,14 @@ fn the_elbo_and_the_hierarchical_elbo_are_the_documented_ones() {
     assert_close(&[elbo], &[-0.837682], 0.0, SIX_DIGITS);
     assert_close(&[law.value(&theta(), &phi())], &[-1.392062], 0.0, SIX_DIGITS);
 
-    // The library's own integral uses 4,096 Sobol nodes or more; on an integrand this smooth they are good to 1e-4.
+    // The library's integral uses at least 4,096 Sobol nodes; for an integrand this smooth its error is below 1e-4.
     let marginal = exact::marginal(&q, &theta(), &posterior, 3);
     assert_close(&[marginal.elbo, marginal.mass], &[elbo, 1.0], 0.0, 1e-4);
 }
 
-/// Catches a term of `eq:first-gradient` that is lost, counted twice, or credited to another: each is checked alone.
+/// Catches a term of `eq:first-gradient` that is missing, counted twice, or added to the wrong parameter: each is checked alone.
 #[test]
-fn each_term_of_the_gradient_is_the_documented_one() {
+fn each_term_of_the_gradient_has_the_documented_value() {
     let terms = [
         (Terms { likelihood: true, ..NOTHING }, [-0.104512, 0.465929, -0.087579, 0.061399, -0.002584]),
         (Terms { densities: true, ..NOTHING }, [-0.095762, 0.113967, 0.060227, -1.049814, 0.879306]),
@@ -112,29 +112,29 @@ fn each_term_of_the_gradient_is_the_documented_one() {
     for estimator in [Estimator::Score, Estimator::LocalExpectation] {
         for (terms, expected) in terms {
             let (d_theta, _) = law.gradient(&theta(), &phi(), &settings(estimator, terms));
-            // Two six-digit numbers go into an entry of the chain rule.
+            // Two six-digit numbers enter each entry of the chain rule.
             assert_close(&d_theta, &over_theta(expected), 0.0, 2.0 * SIX_DIGITS);
         }
     }
 }
 
-/// Catches a local term r_i that leaves out something of log r that moves with z_i.
+/// Catches a local term r_i that omits a part of log r that depends on z_i.
 #[test]
-fn term_three_is_the_same_with_the_whole_of_log_r_for_a_signal() {
+fn term_three_is_the_same_with_all_of_log_r_as_the_signal() {
     let model = target();
     let (split, whole) = (variational(factorised()), variational(Joint(Box::new(factorised()))));
     for terms in [Terms { recursion: true, ..NOTHING }, Terms::default()] {
         let settings = settings(Estimator::Score, terms);
         let (local, _) = law(&model, &split).gradient(&theta(), &phi(), &settings);
         let (joint, _) = law(&model, &whole).gradient(&theta(), &phi(), &settings);
-        // Both are exact, so only rounding is left.
+        // Both are exact up to rounding.
         assert_close(&local, &joint, 0.0, 1e-12);
     }
 }
 
 /// Catches a wrong `eq:r-grad`.
 #[test]
-fn the_gradient_along_phi_is_the_documented_one() {
+fn the_gradient_along_phi_has_the_documented_value() {
     let expected = [0.095762, -0.113967, -0.051635, -0.053660, 0.087050, 0.422210];
     let (model, q) = (target(), variational(factorised()));
     for estimator in [Estimator::Score, Estimator::LocalExpectation] {

@@ -1,5 +1,5 @@
-//! T8: a hierarchical model without variance. With the right prior and the right r the hierarchical integrand is log Z of an
-//! Ising ring at every (λ, s): every density of `eq:full-objective` is in its place, with its constant.
+//! T8: a hierarchical model without variance. With the exact prior and the exact r, the hierarchical integrand is log Z of an Ising
+//! ring at every (λ, s), which checks every density of `eq:full-objective` with its constant.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -34,7 +34,7 @@ fn log_normal(x: &[f64], mean: &[f64]) -> f64 {
     (0..SPINS).map(|i| -0.5 * white[i] * white[i] - factor[packed(i, i)].ln() - HALF_LN_2_PI).sum()
 }
 
-/// A Bernoulli's λ is its logit, here 2λ of the documented model, so both densities of λ lose 8 ln 2.
+/// A Bernoulli's λ is its logit, here 2λ of the documented model, so both log densities of λ are smaller by 8 ln 2.
 const LOG_JACOBIAN: f64 = SPINS as f64 * std::f64::consts::LN_2;
 
 fn halved(logits: &[f64]) -> Vec<f64> {
@@ -55,8 +55,8 @@ fn log_recursive(logits: &[f64], z: &[f64]) -> f64 {
     log_normal(&halved(logits), &mean) - LOG_JACOBIAN
 }
 
-/// Catches a normalising constant that is lost anywhere in the integrand: no average hides it, at every one of the 256
-/// states and at λ's from the middle to 20 standard deviations out the value is log Z.
+/// Catches a normalising constant that is missing anywhere in the integrand, which no average can hide: the value is log Z at
+/// each of the 256 states, and at λ's from the centre to 20 standard deviations out.
 #[test]
 fn the_integrand_is_log_z_at_every_lambda_and_every_state() {
     let model = Ising::ring(SPINS, J).unwrap();
@@ -73,7 +73,7 @@ fn the_integrand_is_log_z_at_every_lambda_and_every_state() {
         pass.set(&q, &[], 0, &batch(&lambda), &batch(&states));
         pass.forward(&model, &q, &[], &[]).unwrap();
         for (f, state) in pass.integrand.iter().zip(&states) {
-            // log Z is documented to ten digits; terms of size λ² lose a few of their sixteen.
+            // log Z is documented to ten digits; terms of size λ² lose a few digits to rounding.
             assert!((f - LOG_Z).abs() < 1e-9, "{f} at scale {scale}, {state:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! A prior and a recursive approximation given by formulas of one draw, for the numbers of a textbook.
+//! A prior and a recursive approximation given by formulas of one draw, for textbook examples.
 
 use hyperprior::Batch;
 use hyperprior::math::random::Stream;
@@ -13,7 +13,7 @@ fn draw(batch: &Batch, s: usize) -> Vec<f64> {
     (0..batch.columns_len()).map(|i| batch.get(i, s)).collect()
 }
 
-/// q(λ) by its log density; λ is handed in as noise, so that a test can put it where it likes.
+/// q(λ) by its log density; λ is passed as noise, so that a test can choose it.
 pub struct GivenPrior {
     pub lambda_len: usize,
     pub log_density: Box<OfLambda>,
@@ -77,7 +77,7 @@ impl Prior for GivenPrior {
     fn initialize(&self, _start: &Start, _rng: &mut Stream, _theta: &mut [f64]) {}
 }
 
-/// r(λ | z) by its log density; only the bound can be asked of it.
+/// r(λ | z) by its log density; only the bound can be computed.
 pub struct GivenRecursive(pub Box<OfLambdaAndZ>);
 
 impl std::fmt::Debug for GivenRecursive {
@@ -122,7 +122,7 @@ impl Recursive for GivenRecursive {
     }
 
     fn local(&self, _at: Surroundings, _i: usize, _known: Known, _out: &mut [f64]) {
-        unreachable!("only the bound is asked for");
+        unreachable!("only the bound is computed");
     }
 
     fn conditional(
@@ -136,7 +136,7 @@ impl Recursive for GivenRecursive {
         _out: &mut Batch,
         _scratch: &mut Scratch,
     ) {
-        unreachable!("only the bound is asked for");
+        unreachable!("only the bound is computed");
     }
 
     fn pullback(
@@ -151,7 +151,7 @@ impl Recursive for GivenRecursive {
         _d_phi: &mut [f64],
         _scratch: &mut Scratch,
     ) {
-        unreachable!("only the bound is asked for");
+        unreachable!("only the bound is computed");
     }
 
     fn sample(
@@ -163,7 +163,7 @@ impl Recursive for GivenRecursive {
         _components: &mut [usize],
         _scratch: &mut Scratch,
     ) {
-        unreachable!("only the bound is asked for");
+        unreachable!("only the bound is computed");
     }
 
     fn initialize(&self, _start: &Start, _rng: &mut Stream, _phi: &mut [f64]) {}

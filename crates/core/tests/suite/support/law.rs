@@ -1,4 +1,4 @@
-//! Expectations taken exactly: noise at given nodes, latents at all their values, and the engine's own passes in between.
+//! Exact expectations: noise at given nodes, latents at all their values, and the engine's forward and backward passes.
 
 use hyperprior::gradient::{GradientSettings, plan};
 use hyperprior::objective::Pass;
@@ -15,12 +15,12 @@ pub struct Law<'a> {
     pub q: &'a Variational,
     /// Nodes of ε.
     pub noise: Rule,
-    /// Values of z, weighted by their dz (one for discrete latents). What stands for point masses is not read.
+    /// Values of z, weighted by their dz (one for discrete latents). Those of point masses are not used.
     pub latents: Rule,
 }
 
 impl Law<'_> {
-    /// Component k's draws, all nodes times all values, and the weight of each.
+    /// The draws of component k, all nodes times all values, and the weight of each.
     pub fn pass(&self, theta: &[f64], phi: &[f64], k: usize) -> (Pass, Vec<f64>) {
         let (nodes, values) = (self.noise.points.len(), self.latents.points.len());
         let draws_len = nodes * values;
@@ -61,7 +61,7 @@ impl Law<'_> {
         (pass, weight)
     }
 
-    /// F_k, the bound within each component.
+    /// F_k, the bound of each component.
     pub fn values(&self, theta: &[f64], phi: &[f64]) -> Vec<f64> {
         let value = |k: usize| {
             let (pass, weight) = self.pass(theta, phi, k);

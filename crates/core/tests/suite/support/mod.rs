@@ -1,8 +1,7 @@
-//! What the core's tests share: small models with every capability, expectations taken exactly, and recursive
-//! approximations bent to a test's needs.
+//! Shared by the tests: small models with every capability, exact expectations, and recursive approximations for special purposes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
-#![allow(dead_code, unused_imports, reason = "every test file includes this one and uses its own part")]
+#![allow(dead_code, unused_imports, reason = "two test binaries include this module and use different parts")]
 
 mod given;
 mod law;
@@ -21,7 +20,7 @@ use hyperprior_testkit::quadrature::Rule;
 type LogJoint = dyn Fn(&[f64]) -> f64 + Send + Sync;
 type LogJointGradient = dyn Fn(&[f64], &mut [f64]) + Send + Sync;
 
-/// A model given by a function of one z, with conditionals by brute force and, where one is given, a gradient.
+/// A model given by a function of one z, with conditionals by brute force and optionally a gradient.
 pub struct Small {
     latents: Latents,
     log_joint: Box<LogJoint>,
@@ -84,7 +83,7 @@ impl Conditionals for Small {
 
 impl Gradient for Small {
     fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
-        let gradient = self.gradient.as_ref().expect("asked for only where there is one");
+        let gradient = self.gradient.as_ref().expect("used only if there is one");
         for (s, out) in out.iter_mut().enumerate() {
             let point = draw(z, s);
             let mut d = vec![0.0; point.len()];
@@ -98,7 +97,7 @@ impl Gradient for Small {
     }
 }
 
-/// Asserts |analytic − numeric| ≤ tolerance · max(1, |numeric|), number by number, and says which part is wrong.
+/// Asserts |analytic − numeric| ≤ tolerance · max(1, |numeric|) for every number; the message names the part that is wrong.
 #[track_caller]
 pub fn assert_gradient(label: &str, analytic: &[f64], numeric: &[f64], tolerance: f64) {
     assert_eq!(analytic.len(), numeric.len(), "{label}: lengths differ");
@@ -108,7 +107,7 @@ pub fn assert_gradient(label: &str, analytic: &[f64], numeric: &[f64], tolerance
     }
 }
 
-/// Draws as rows, made into a batch.
+/// A batch from draws as rows.
 pub fn batch(rows: &[Vec<f64>]) -> Batch {
     let mut batch = Batch::zeros(rows[0].len(), rows.len());
     for (s, row) in rows.iter().enumerate() {
@@ -119,7 +118,7 @@ pub fn batch(rows: &[Vec<f64>]) -> Batch {
     batch
 }
 
-/// `len` numbers of size about `scale`, always the same for a seed.
+/// `len` numbers of size about `scale`, determined by the seed.
 pub fn numbers(len: usize, scale: f64, seed: u64) -> Vec<f64> {
     let mut batch = Batch::zeros(len, 1);
     let mut rng = [hyperprior::math::random::stream(seed, 0, 0, 0)];
@@ -127,13 +126,13 @@ pub fn numbers(len: usize, scale: f64, seed: u64) -> Vec<f64> {
     batch.as_slice().iter().map(|x| scale * x).collect()
 }
 
-/// As [`numbers`], for parameters whose effects add up: where there are more than a dozen each is smaller, so that together they
-/// move λ about as far.
+/// As [`numbers`], for parameters whose effects add up: with more than a dozen, each is smaller, so that together they move λ about
+/// as far.
 pub fn moves(len: usize, scale: f64, seed: u64) -> Vec<f64> {
     numbers(len, scale / (len as f64 / 12.0).sqrt().max(1.0), seed)
 }
 
-/// A few draws of `dimensions` normals with equal weights: noise that is fixed, so that everything after it is exact.
+/// A few draws of `dimensions` normals with equal weights: fixed noise, so that everything else is exact.
 pub fn fixed_noise(dimensions: usize, draws_len: usize, seed: u64) -> Rule {
     let points = (0..draws_len as u64).map(|s| numbers(dimensions, 1.0, 1000 * seed + s)).collect();
     Rule { points, weights: vec![1.0 / draws_len as f64; draws_len] }
@@ -145,7 +144,7 @@ pub fn every(values: &[Vec<f64>]) -> Rule {
     Rule { weights: vec![1.0; points.len()], points }
 }
 
-/// Two coupled coins that like to be unequal, and one that likes heads.
+/// Two coupled coins that tend to differ, one with a preference for heads.
 pub fn coins() -> Small {
     const LOG_P: [[f64; 2]; 2] = [[-1.4, 0.3], [0.8, -0.9]];
     Small::new(&[Support::BINARY; 2], |z| LOG_P[z[0] as usize][z[1] as usize])

@@ -1,4 +1,4 @@
-//! Every prior, every recursive approximation that goes with it, and the two put together.
+//! Every prior, every compatible recursive approximation, and the variational model of both.
 
 use super::Frozen;
 use hyperprior::Variational;
@@ -36,7 +36,7 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
     ]
 }
 
-/// Every recursive approximation that fits the likelihood and the prior, the analytic ones held fixed at `theta`.
+/// Every recursive approximation that fits the likelihood and the prior, with the analytic ones fixed at `theta`.
 pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64]) -> Vec<Box<dyn Recursive>> {
     let frozen = |inner: Box<dyn Recursive>| Box::new(Frozen { inner, theta: theta.to_vec() });
     let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior), Box::new(HierarchicalRecursive::new(likelihood, prior))];
@@ -51,7 +51,7 @@ pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64])
             all.push(Box::new(InverseFlow::new(likelihood, prior.components_len(), layers_len, space)));
         }
         for fit in [GaussianFit::Laplace, GaussianFit::ExpectationPropagation] {
-            // What is left out has no Gaussians to look at, or a factor with several parameters.
+            // Some priors have no Gaussians, and some factors have several parameters.
             if let Ok(inner) = MixtureGaussian::new(likelihood, prior, fit, space) {
                 all.push(frozen(Box::new(inner)));
             }
@@ -61,7 +61,7 @@ pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64])
     all
 }
 
-/// The usual likelihood of these latents, with a prior and a recursive approximation.
+/// The default likelihood of these latents, with a prior and a recursive approximation.
 pub fn variational(latents: &Latents, prior: Box<dyn Prior>, recursive: Box<dyn Recursive>) -> Variational {
     let likelihood = MeanField::for_latents(latents).expect("a factor for every latent");
     Variational::from_parts(Arc::new(likelihood), prior, recursive).expect("parts that fit")

@@ -1,4 +1,4 @@
-//! Recursive approximations that wrap another: held fixed in θ, or stripped of their locality.
+//! Recursive approximations that wrap another: fixed in θ, or without locality.
 
 use hyperprior::likelihood::Likelihood;
 use hyperprior::math::random::Stream;
@@ -7,7 +7,7 @@ use hyperprior::prior::{Prior, Start};
 use hyperprior::recursive::{Cache, Known, Recursive, Space, Surroundings};
 use hyperprior::{Batch, Result};
 
-/// An approximation that sees θ as it was when it was made: what the analytic ones are, as far as a gradient goes.
+/// An approximation at a fixed θ, as the gradient treats the analytic ones.
 #[derive(Debug)]
 pub struct Frozen {
     pub inner: Box<dyn Recursive>,
@@ -20,14 +20,14 @@ impl Frozen {
     }
 }
 
-/// An approximation that does not say which of its terms belong to which latent.
+/// An approximation that does not split into terms of single latents.
 #[derive(Debug)]
 pub struct Joint(pub Box<dyn Recursive>);
 
-/// Where [`Joint`] keeps log r, past anything the one inside could use.
+/// Where [`Joint`] stores log r, beyond the batches of the inner approximation.
 const LOG_R: usize = 12;
 
-/// Hands every method but those given to the approximation inside.
+/// Delegates all methods except those given to the inner approximation.
 macro_rules! delegate {
     ($type:ty, $inner:ident, $is_local:expr, |$this:ident, $at:ident| $surroundings:expr, $forward:item, $local:item) => {
         impl Recursive for $type {

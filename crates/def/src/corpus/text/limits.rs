@@ -39,11 +39,11 @@ impl Counter {
         let kept_len = keep.iter().filter(|keep| **keep).count();
         if !is_term.contains(&true) {
             let message = format!("none of the {} words is in enough but not too many documents", words.len());
-            return empty(message, "lower `least_documents` or raise `largest_share`");
+            return empty(message, "lower the smallest number of documents of a word, or raise its largest share of documents");
         }
         if kept_len == 0 {
             let message = format!("none of the {} documents is within the length limits", counts.seen_len);
-            return empty(message, "lower `shortest_document` or raise `longest_document`");
+            return empty(message, "lower the smallest length of a document, or raise the largest");
         }
         // Terms that only occur in documents that are left out are left out too.
         let mut is_used = vec![false; is_term.len()];

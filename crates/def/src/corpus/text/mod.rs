@@ -81,7 +81,7 @@ impl TextSettings {
         }
         match self.longest_document {
             Some(longest) if longest < self.shortest_document => {
-                bad("longest_document", &longest, "it must not be below `shortest_document`")
+                bad("longest_document", &longest, "it must not be below the smallest length of a document")
             }
             _ => Ok(()),
         }

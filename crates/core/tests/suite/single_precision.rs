@@ -1,4 +1,4 @@
-//! The single-precision kernels against the double-precision parts that they stand for.
+//! The single-precision kernels compared with the double-precision parts that they replace.
 
 use hyperprior::likelihood::MeanField;
 use hyperprior::many::{Cotangents, FlowPair, count_features};
@@ -12,7 +12,7 @@ use hyperprior::recursive::{Cache, InverseFlow, Known, Space};
 use hyperprior::{Batch, Result, Variational};
 use rand::RngExt;
 
-/// A draw of everything that a step is given.
+/// Random inputs of a step.
 struct Case {
     theta: Vec<f64>,
     phi: Vec<f64>,
@@ -23,7 +23,7 @@ struct Case {
     d_log_r: [f64; DRAWS],
 }
 
-/// What a step gives.
+/// The results of a step.
 struct Found {
     log_q: Vec<f64>,
     log_r: Vec<f64>,
@@ -82,7 +82,7 @@ fn tiles(batch: &Batch) -> Vec<Tile> {
     tiles
 }
 
-/// The step, and its gradients as they lie in lanes.
+/// The step, and its gradients in lanes.
 fn single(pair: &FlowPair, q: &Variational, case: &Case, times: usize) -> (Found, [Vec<Lanes>; 2]) {
     let (mut theta, mut phi) = (vec![Lanes::default(); pair.theta_len()], vec![Lanes::default(); pair.phi_len()]);
     pair.read_theta(&case.theta, &mut theta);
@@ -91,7 +91,7 @@ fn single(pair: &FlowPair, q: &Variational, case: &Case, times: usize) -> (Found
     let mut features = vec![Tile::default(); 2 * pair.tiles_len()];
     count_features(&z, &mut features);
     let mut work = pair.work();
-    // What stands there must not matter to the first of the calls.
+    // Previous values must not affect the first call.
     let (mut d_theta, mut d_phi) = (vec![Lanes([7.0; LANES]); theta.len()], vec![Lanes([7.0; LANES]); phi.len()]);
     let (weights_q, weights_r) = (case.d_log_q.map(|x| x as f32), case.d_log_r.map(|x| x as f32));
     let (mut log_q, mut log_r) = ([0.0; DRAWS], [0.0; DRAWS]);
@@ -125,7 +125,7 @@ fn close(name: &str, single: &[f64], double: &[f64], factor: f64) {
 }
 
 #[test]
-fn it_is_the_flow_and_the_inverse_flow_in_single_precision() {
+fn the_pair_equals_the_flow_and_the_inverse_flow_in_double_precision() {
     for (d, flow_len, inverse_len) in
         [(1, 1, 1), (3, 0, 2), (15, 2, 0), (16, 0, 0), (17, 3, 4), (40, 18, 17), (145, 2, 10)]
     {
@@ -173,7 +173,7 @@ fn a_layer_without_direction_is_a_shift() {
 
 /// Catches a determinant that cancels to zero where w·u is far below zero.
 #[test]
-fn a_layer_bent_to_the_limit_stays_finite() {
+fn a_layer_at_the_limit_of_invertibility_stays_finite() {
     let q = variational(3, 1, 1).unwrap();
     let mut case = case(&q, 3, 13);
     // u = −20 w / |w|² for both layers.

@@ -1,4 +1,4 @@
-//! What the richer priors are said to be: copulas, switches, Gaussian processes and levels against formulas of their own.
+//! Structured priors (copulas, factorial mixtures, Gaussian processes, hierarchical priors) compared with closed forms.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -50,15 +50,15 @@ fn factor_for(correlation: f64) -> [f64; 2] {
     [square.sqrt(); 2]
 }
 
-/// Catches a correlation that is not what U says, and marginals that disturb the ranks: Kendall's τ of a Gaussian copula is
-/// 2/π asin ρ, 1/3 for ρ = 0.5, whatever the marginals.
+/// Catches a correlation that is not that of U, and marginals that change the ranks: Kendall's τ of a Gaussian copula is
+/// 2/π asin ρ, 1/3 for ρ = 0.5, for any marginals.
 #[test]
 fn a_copula_has_kendalls_tau_of_its_correlation() {
     let prior = Copula::of(SinhArcsinh, 2, 1).unwrap();
     let mut theta = factor_for(0.5).to_vec();
     theta.extend([0.3, -0.2, 0.5, 0.3, -1.0, 0.4, -0.7, -0.2]);
     let (lambda, _) = place(&prior, &theta, &normals(2, 40_000, 1), Density::Unneeded);
-    // Neighbouring draws make independent pairs.
+    // Neighbouring draws form independent pairs.
     let signs: Vec<f64> = (0..20_000)
         .map(|s| {
             let difference = |i: usize| lambda.get(i, 2 * s) - lambda.get(i, 2 * s + 1);
@@ -68,8 +68,8 @@ fn a_copula_has_kendalls_tau_of_its_correlation() {
     assert_mean(&signs, 1.0 / 3.0, 0.05);
 }
 
-/// Catches a log-determinant or a length of a row left out: with normal marginals the copula is the Gaussian with its
-/// covariance, and without correlation a product.
+/// Catches a missing log-determinant or row length: with normal marginals the copula is the Gaussian with its covariance, and
+/// without correlation a product.
 #[test]
 fn a_copula_of_normals_is_a_gaussian() {
     let prior = Copula::of(NormalMarginal, 2, 1).unwrap();
@@ -125,7 +125,7 @@ fn with_point_masses_q_of_z_is_the_copulas_density() {
     }
 }
 
-/// Catches a root that is not one: the covariance of λ is D (I + U (2I + UᵀU) Uᵀ) D.
+/// Catches a wrong square root: the covariance of λ is D (I + U (2I + UᵀU) Uᵀ) D.
 #[test]
 fn a_low_rank_gaussian_has_its_covariance() {
     let prior = LowRank::new(3, 2).unwrap();
@@ -156,9 +156,9 @@ fn two_bits() -> (FactorialMixture, Vec<f64>) {
     (prior, vec![-1.0, -1.0, logit(0.3), logit(0.6), 2.0, 1.0, -1.0, 2.0])
 }
 
-/// Catches a bit that is not weighed by its probability, or a shift that goes to another switch.
+/// Catches a bit that is not weighted by its probability, or a shift that belongs to another switch.
 #[test]
-fn two_switches_over_a_point_make_a_mixture_of_four() {
+fn two_switches_over_a_point_are_a_mixture_of_four_atoms() {
     let (prior, theta) = two_bits();
     let q = Variational::new(MeanField::of(Bernoulli, 2).unwrap(), prior, SameAsPrior).unwrap();
     let posterior = exact::posterior(&coins(), 1).unwrap();
@@ -166,7 +166,7 @@ fn two_switches_over_a_point_make_a_mixture_of_four() {
     for (found, expected) in found.probability.iter().zip([0.276001, 0.420904, 0.123108, 0.179988]) {
         assert!((found - expected).abs() < 1e-6, "{found} against {expected}");
     }
-    // The same four by a mixture of points.
+    // The same four as a mixture of atoms.
     let points = Atoms::new(2, 4).unwrap();
     let bits = [(0.0, 0.0), (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)];
     let mut same: Vec<f64> =
@@ -176,11 +176,11 @@ fn two_switches_over_a_point_make_a_mixture_of_four() {
     }
     let q = Variational::new(MeanField::of(Bernoulli, 2).unwrap(), points, Responsibilities).unwrap();
     let other = exact::marginal(&q, &same, &posterior, 1);
-    assert_gradient("a mixture of points", &other.probability, &found.probability, 1e-12);
+    assert_gradient("a mixture of atoms", &other.probability, &found.probability, 1e-12);
 }
 
-/// The bound of a switched model, its bits enumerated.
-fn switched_bound(q: &Variational, theta: &[f64], phi: &[f64]) -> f64 {
+/// The bound of a factorial mixture, with its bits enumerated.
+fn factorial_mixture_bound(q: &Variational, theta: &[f64], phi: &[f64]) -> f64 {
     let model = coins();
     let mut logits = [0.0; 2];
     q.prior().switch_logits(theta, &mut logits);
@@ -192,17 +192,17 @@ fn switched_bound(q: &Variational, theta: &[f64], phi: &[f64]) -> f64 {
     Law { model: &model, q, noise, latents: every(&[coin(), coin()]) }.value(theta, phi)
 }
 
-/// Catches a switch whose logit is credited with the wrong side, with part of the integrand, or not at all: the mean of the
-/// engine's estimate is the derivative of the bound in which the bits are enumerated.
+/// Catches a logit of a switch whose gradient uses the wrong side, only part of the integrand, or nothing: the mean of the engine's
+/// estimate is the derivative of the bound with the bits enumerated.
 #[test]
 fn local_expectation_over_switches_is_the_derivative_of_the_enumerated_bound() {
     let (model, (prior, theta)) = (coins(), two_bits());
     let likelihood = MeanField::of(Bernoulli, 2).unwrap();
-    let mirror = HierarchicalRecursive::new(&likelihood, &prior);
-    let phi = numbers(mirror.parameters_len(), 0.7, 4);
-    let q = Variational::new(likelihood, prior, mirror).unwrap();
-    let expected_theta = finite_difference::gradient(|t| switched_bound(&q, t, &phi), &theta, 1e-2);
-    let expected_phi = finite_difference::gradient(|p| switched_bound(&q, &theta, p), &phi, 1e-2);
+    let recursive = HierarchicalRecursive::new(&likelihood, &prior);
+    let phi = numbers(recursive.parameters_len(), 0.7, 4);
+    let q = Variational::new(likelihood, prior, recursive).unwrap();
+    let expected_theta = finite_difference::gradient(|t| factorial_mixture_bound(&q, t, &phi), &theta, 1e-2);
+    let expected_phi = finite_difference::gradient(|p| factorial_mixture_bound(&q, &theta, p), &phi, 1e-2);
     let settings = GradientSettings { draws: 64, ..Default::default() };
     let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
     let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
@@ -218,7 +218,7 @@ fn local_expectation_over_switches_is_the_derivative_of_the_enumerated_bound() {
     }
 }
 
-/// Catches a bound with points and responsibilities that is not the ELBO of q(z) itself.
+/// Catches a bound with atoms and responsibilities that is not the ELBO of q(z).
 #[test]
 fn with_responsibilities_the_bound_is_exact() {
     let model = coins();
@@ -232,9 +232,9 @@ fn with_responsibilities_the_bound_is_exact() {
     assert!((law.value(&theta, &[]) - exact).abs() < 1e-12);
 }
 
-/// Catches a solve with the wrong matrix: mean K_ξs K_ss⁻¹ t and variance k − K_ξs K_ss⁻¹ K_sξ, for two data by hand.
+/// Catches a solve with the wrong matrix: the mean is K_ξs K_ss⁻¹ t and the variance k − K_ξs K_ss⁻¹ K_sξ, here for two data.
 #[test]
-fn a_gaussian_process_level_has_the_mean_and_variance_of_one() {
+fn a_gaussian_process_map_has_the_mean_and_variance_of_a_gaussian_process() {
     let map = GaussianProcessMap::new(1, 1, 2).unwrap();
     let (m, log_sigma, log_length, s, t) = (0.3, 0.2, -0.1, [0.2, -0.4], [1.5, -0.7]);
     let theta = [m, log_sigma, log_length, s[0], s[1], t[0], t[1]];
@@ -258,10 +258,9 @@ fn a_gaussian_process_level_has_the_mean_and_variance_of_one() {
     }
 }
 
-/// Catches levels whose noises are exchanged: a linear level under a standard normal is the Gaussian with covariance
-/// W Wᵀ + e^{2l}.
+/// Catches levels whose noises are swapped: a linear map of a standard normal is the Gaussian with covariance W Wᵀ + e^{2l}.
 #[test]
-fn a_linear_level_under_a_normal_is_a_factor_model() {
+fn a_linear_map_of_a_normal_is_a_factor_model() {
     let upper = Gaussian::new(1, Covariance::Diagonal).unwrap();
     let prior = hyperprior::prior::Hierarchical::new(upper, LinearMap::new(2, 1)).unwrap();
     // m, l, W, V (none), then the upper normal's location and log scale.
@@ -276,21 +275,21 @@ fn a_linear_level_under_a_normal_is_a_factor_model() {
     assert!((covariance(0, 1) + 0.48).abs() < 1e-12);
 }
 
-/// Catches parts that are put together though nothing good could come of it.
+/// Catches combinations of parts that cannot work.
 #[test]
-fn parts_that_do_not_go_together_are_refused_with_the_reason() {
+fn incompatible_parts_are_refused_with_a_reason() {
     let coins = || MeanField::of(Bernoulli, 2).unwrap();
     let said = |result: hyperprior::Result<Variational>| result.unwrap_err().to_string();
     let flow = InverseFlow::factorised(&coins(), 1, Space::Noise);
-    let (switched, _) = two_bits();
-    assert!(said(Variational::new(coins(), switched, flow.clone())).contains("hierarchical r"));
-    let (switched, _) = two_bits();
+    let (factorial, _) = two_bits();
+    assert!(said(Variational::new(coins(), factorial, flow.clone())).contains("hierarchical r"));
+    let (factorial, _) = two_bits();
     let on_lambda = InverseFlow::factorised(&coins(), 1, Space::Lambda);
-    assert!(said(Variational::new(coins(), switched, on_lambda)).contains("put the approximation on the noise"));
+    assert!(said(Variational::new(coins(), factorial, on_lambda)).contains("put the approximation on the noise"));
     let gaussian = Gaussian::new(2, Covariance::Full).unwrap();
     assert!(said(Variational::new(coins(), gaussian, Responsibilities)).contains("mixtures of atoms"));
-    let (switched, _) = two_bits();
-    assert!(said(Variational::new(coins(), switched, Responsibilities)).contains("mixtures of atoms"));
+    let (factorial, _) = two_bits();
+    assert!(said(Variational::new(coins(), factorial, Responsibilities)).contains("mixtures of atoms"));
     let points = Atoms::new(2, 3).unwrap();
     assert!(said(Variational::new(coins(), points, flow)).contains("a point has no density"));
     let masses = MeanField::new(vec![Factor::PointMass(Bijector::Exp)]).unwrap();
@@ -298,18 +297,18 @@ fn parts_that_do_not_go_together_are_refused_with_the_reason() {
         said(Variational::new(masses, Atoms::new(1, 2).unwrap(), SameAsPrior))
             .contains("use a Gaussian, a mixture or a flow")
     );
-    let (switched, _) = two_bits();
-    assert!(FactorialMixture::new(switched, 1).unwrap_err().to_string().contains("already has switches"));
+    let (factorial, _) = two_bits();
+    assert!(FactorialMixture::new(factorial, 1).unwrap_err().to_string().contains("already has switches"));
     assert!(Atoms::new(2, 0).unwrap_err().to_string().contains("at least 1"));
     assert!(LowRank::new(2, 3).unwrap_err().to_string().contains("rank 3"));
     assert!(Copula::of(NormalMarginal, 2, 3).unwrap_err().to_string().contains("rank 3"));
     assert!(GaussianProcessMap::new(2, 1, 0).unwrap_err().to_string().contains("at least 1"));
 }
 
-/// Catches a mixture in a form that asks for a guess it could do without: discrete latents summed out, continuous ones by their
-/// own density, and r only where both meet.
+/// Catches a mixture with an r that it does not need: discrete latents have λ marginalised, continuous ones have a density, and
+/// only both together need r.
 #[test]
-fn a_mixture_takes_the_form_that_needs_the_least_guessing() {
+fn a_mixture_has_the_form_that_leaves_the_least_to_r() {
     let form = |latents: &Latents| {
         let q = Variational::mixture(latents, 3).unwrap();
         (q.prior().name(), q.recursive().name(), q.density())
@@ -324,27 +323,27 @@ fn a_mixture_takes_the_form_that_needs_the_least_guessing() {
     assert!(Variational::mixture(&Latents::new(), 2).is_err());
 }
 
-/// Catches a sum over the Gaussian that is not the integral over it: a mixture of diagonal Gaussians with its λ summed out is the
-/// same q(z) as the one whose λ are drawn.
+/// Catches a sum over quadrature nodes that is not the integral over the Gaussian: a mixture of diagonal Gaussians with λ
+/// marginalised has the same q(z) as with λ drawn.
 #[test]
-fn a_mixture_with_its_parameters_summed_out_is_the_one_with_them_drawn() {
+fn a_mixture_with_lambda_marginalised_equals_the_one_with_lambda_drawn() {
     let model = crate::support::count();
     let posterior = exact::posterior(&model, 60).unwrap();
-    let summed = Variational::mixture(model.latents(), 2).unwrap();
+    let marginalised = Variational::mixture(model.latents(), 2).unwrap();
     let drawn = {
         let prior = hyperprior::prior::Mixture::new(1, 2, Covariance::Diagonal).unwrap();
         Variational::new(MeanField::for_latents(model.latents()).unwrap(), prior, SameAsPrior).unwrap()
     };
     // Both are laid out as logits of the weights, then (μ, ln σ) of each component.
     let theta = [0.3, -0.3, 0.4, -0.7, 1.5, -1.2];
-    let by_sum = exact::marginal(&summed, &theta, &posterior, 1);
+    let by_sum = exact::marginal(&marginalised, &theta, &posterior, 1);
     let by_nodes = exact::marginal(&drawn, &theta, &posterior, 1);
     for (sum, nodes) in by_sum.probability.iter().zip(&by_nodes.probability) {
         assert!((sum - nodes).abs() < 2e-4, "{sum} against {nodes}");
     }
 }
 
-/// Catches a point mass whose map would put z where the model has nothing to say.
+/// Catches a point mass whose map leaves the support of its latent.
 #[test]
 fn a_point_mass_must_stay_within_its_latents_support() {
     let model = crate::support::Small::new(&[Support::Positive], |z| -z[0]).with_gradient(|_, d| d[0] = -1.0);
@@ -357,7 +356,7 @@ fn a_point_mass_must_stay_within_its_latents_support() {
     assert!(with(Bijector::Identity).unwrap_err().to_string().contains("its map leaves the support"));
 }
 
-/// Catches a switch that is left where it is because one of its sides is impossible.
+/// Catches a switch without a gradient because one of its sides is impossible.
 #[test]
 fn a_switch_learns_to_avoid_an_impossible_side() {
     let model = crate::support::Small::new(&[Support::BINARY], |z| if z[0] == 1.0 { f64::NEG_INFINITY } else { 0.0 });
@@ -371,7 +370,7 @@ fn a_switch_learns_to_avoid_an_impossible_side() {
     assert!(d_theta[1] < -10.0, "the logit's gradient is {}", d_theta[1]);
 }
 
-/// Catches inputs of a Gaussian process that start on top of each other.
+/// Catches inputs of a Gaussian process that start at the same place.
 #[test]
 fn the_inputs_of_a_gaussian_process_start_apart() {
     for data_len in 1..16 {
