@@ -1,16 +1,16 @@
-//! What the book and the README say to type is typed, and what they show is what comes out.
+//! Runs every command in the book and the README, and compares the output with the pages.
 //!
-//! Blocks of the shell run, and those of R where R and its packages posterior and coda are. A comment before a fenced block says what
-//! it is:
+//! Shell blocks run, and R blocks if R and its packages posterior and coda are installed. A comment before a fenced block marks it:
 //!
-//! - `<!-- not run: why -->` before a block of commands: it stays as it is.
-//! - `<!-- long -->` before one: it is run with `HYPERPRIOR_BOOK=all`, and with `update`.
-//! - `<!-- file: name -->` before any block: the commands of the page find it as a file.
-//! - `<!-- output -->` before a block: what the last commands print, from the line on that begins with the words after `<!-- output
-//!   from`. Numbers may differ from one machine to the next in their last
-//!   digits, so that the shape is compared; `HYPERPRIOR_BOOK=update` writes what came out into the page.
+//! - `<!-- not run: why -->`: the commands are not run.
+//! - `<!-- long -->`: the commands are run with `HYPERPRIOR_BOOK=all` and with `update`.
+//! - `<!-- file: name -->`: the block is written to a file for the commands of the page.
+//! - `<!-- output -->`: the output of the last commands; with `<!-- output from WORDS -->`, from the line that begins with those words.
+//!   The last digits of numbers may differ between machines, so only the shape is compared; `HYPERPRIOR_BOOK=update` writes the output
+//!   into the page.
 #![cfg(unix)]
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use std::fmt::Write as _;
@@ -25,7 +25,7 @@ struct Block {
     /// The comment before it.
     mark: Option<String>,
     language: String,
-    /// Its lines, as numbers of lines of the page.
+    /// Its lines, as line numbers of the page.
     lines: std::ops::Range<usize>,
 }
 
@@ -47,7 +47,7 @@ fn blocks(page: &[&str]) -> Vec<Block> {
     blocks
 }
 
-/// A folder that has what a clone has, and commands that lead to the binary that is tested.
+/// A folder with the examples of a clone, and `cargo` and `hyperprior` scripts that run the tested binary.
 fn clone(folder: &Folder) -> PathBuf {
     let (root, place, bin) =
         (Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), folder.path("clone"), folder.path("bin"));
@@ -60,12 +60,12 @@ fn clone(folder: &Folder) -> PathBuf {
     for (name, text) in [("hyperprior", format!("#!/bin/sh\nexec '{binary}' \"$@\"\n")), ("cargo", cargo)] {
         let path = bin.join(name);
         fs::write(&path, text).expect("a script");
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("a script that runs");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("an executable script");
     }
     place
 }
 
-/// What runs a language's blocks, given as its last argument.
+/// The interpreter of a language, which takes the block as its last argument.
 fn interpreter(language: &str) -> Option<Command> {
     let (program, option) = match language {
         "sh" => ("sh", "-c"),
@@ -78,11 +78,11 @@ fn interpreter(language: &str) -> Option<Command> {
 }
 
 fn has_r() -> bool {
-    let asked = Command::new("Rscript").args(["-e", "library(posterior); library(coda)"]).output();
-    asked.is_ok_and(|out| out.status.success())
+    let loaded = Command::new("Rscript").args(["-e", "library(posterior); library(coda)"]).output();
+    loaded.is_ok_and(|out| out.status.success())
 }
 
-/// What stays the same from one machine to the next: no digits, and no width that follows them.
+/// The part of an output that is the same on every machine: without digits and the widths that follow them.
 fn shape(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -115,7 +115,7 @@ fn check(page: &Path, mode: &str) -> Result<(), String> {
             let is_run = !mark.starts_with("not run: ") && (mark != "long" || mode != "short");
             printed = None;
             if is_run && block.language == "r" && !has_r() {
-                eprintln!("{}:{}: SKIPPED: there is no R with posterior and coda", page.display(), block.lines.start);
+                eprintln!("{}:{}: SKIPPED: R with posterior and coda is not installed", page.display(), block.lines.start);
             } else if is_run {
                 let path = format!("{}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap_or_default());
                 let script = match block.language.as_str() {
@@ -145,7 +145,7 @@ fn check(page: &Path, mode: &str) -> Result<(), String> {
             } else if shape(text) != shape(&body(block)) {
                 let _ = writeln!(
                     failures,
-                    "{}:{}: the page shows something else than\n{text}",
+                    "{}:{}: the output differs from the page:\n{text}",
                     page.display(),
                     block.lines.start
                 );
@@ -163,7 +163,7 @@ fn check(page: &Path, mode: &str) -> Result<(), String> {
 }
 
 #[test]
-fn what_is_said_to_be_typed_works() {
+fn the_commands_of_the_book_work() {
     let mode = std::env::var("HYPERPRIOR_BOOK").unwrap_or_else(|_| "short".to_owned());
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let only = std::env::var("HYPERPRIOR_PAGE").ok();
@@ -181,7 +181,7 @@ fn what_is_said_to_be_typed_works() {
 }
 
 #[test]
-fn another_shape_is_seen() {
+fn shapes_ignore_digits_but_not_words() {
     assert_eq!(shape("mean 1.25 ± 0.3\n────\n"), shape("mean   -10.5 ± 0.31\n──────\n"));
     assert_ne!(shape("mean 1.25"), shape("median 1.25"));
     let page = ["text", "<!-- output -->", "", "```text", "a", "b", "```", "```sh", "c", "```"];

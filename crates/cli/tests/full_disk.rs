@@ -1,18 +1,19 @@
-//! A disk that is full: what is said, and that nothing which was found is lost. A small disk is made in a namespace of the test's own,
-//! and where the system allows none these tests have nothing to say.
+//! A full disk: the messages, and that no results are lost. A small disk is mounted in a namespace; where the system does not allow
+//! that, these tests are skipped.
 #![cfg(target_os = "linux")]
 
+#[path = "suite/support/mod.rs"]
 mod support;
 
 use serde_json::Value;
 use std::process::{Command, Output, Stdio};
 use support::{Folder, command, text};
 
-/// Runs a script on a disk of this size, which is `$DISK`; `$HYPERPRIOR` is the command. Nothing where no such disk can be made.
+/// Runs a script with a disk of this size at `$DISK`; `$HYPERPRIOR` is the command. `None` if no such disk can be mounted.
 fn on_a_disk_of(size: &str, folder: &Folder, script: &str) -> Option<Output> {
     let disk = folder.path("disk");
     std::fs::create_dir_all(&disk).expect("a folder");
-    // Where pages are larger, so is the least that a file takes.
+    // With larger pages, small files take more space.
     let mount = format!(
         "[ \"$(getconf PAGESIZE)\" = 4096 ] && mount -t tmpfs -o size={size} tmpfs \"$DISK\" || exit 99\n{script}"
     );
@@ -28,7 +29,7 @@ fn on_a_disk_of(size: &str, folder: &Folder, script: &str) -> Option<Output> {
     };
     let is_refused = output.status.code() == Some(99) || text(&output.stderr).starts_with("unshare:");
     if is_refused {
-        eprintln!("skipped: no disk can be made here: {}", text(&output.stderr));
+        eprintln!("skipped: no disk can be mounted: {}", text(&output.stderr));
         return None;
     }
     Some(output)
@@ -44,7 +45,7 @@ fn sky(folder: &Folder) {
 const RUN: &str =
     "\"$HYPERPRIOR\" topics sky.txt --layers 2 --epochs 3 --method mean-field --json --quiet --out \"$DISK/run\"";
 
-/// There is room for the training, but not for what is told of it: that is printed, and written when there is room.
+/// There is space for the checkpoint, but not for the results: they are printed, and written later when there is space.
 #[test]
 fn a_run_on_a_full_disk_is_not_lost() {
     let folder = Folder::new("full-run");
@@ -56,17 +57,17 @@ fn a_run_on_a_full_disk_is_not_lost() {
     );
     let Some(output) = on_a_disk_of("64k", &folder, &script) else { return };
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect(name);
-    let told = text(&output.stderr);
-    assert_eq!(read("code"), "73\n0\n", "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(read("code"), "73\n0\n", "{stderr}");
     for part in [
         "disk/run/activations.csv`: No space left on device",
         "free some space or choose another disk",
-        "What was printed is complete",
-        "disk/run` writes the files once there is room",
+        "The printed results are complete; write the files with `hyperprior resume ",
+        "disk/run` once there is space",
     ] {
-        assert!(told.contains(part), "{part} is not in\n{told}");
+        assert!(stderr.contains(part), "{part} is not in\n{stderr}");
     }
-    // Neither half a file nor what one was to be made of.
+    // No partial and no temporary files.
     assert_eq!(read("left"), "checkpoint\nconfig.toml\nmodel\n");
     let json = |name: &str| {
         let mut found: Value = serde_json::from_str(&read(name)).expect(name);
@@ -78,26 +79,26 @@ fn a_run_on_a_full_disk_is_not_lost() {
     assert_eq!(json("written"), json("printed"));
 }
 
-/// A training goes on where it cannot be saved, and says so; what it found is printed.
+/// Training continues, with a warning, if checkpoints cannot be saved; the results are printed.
 #[test]
-fn a_training_that_cannot_be_saved_goes_on() {
+fn a_training_that_cannot_be_saved_continues() {
     let folder = Folder::new("full-training");
     sky(&folder);
     let script = format!("{} > printed; echo $? > code; ls -A \"$DISK/run\" > left", RUN.replace("--quiet", ""));
     let Some(output) = on_a_disk_of("4k", &folder, &script) else { return };
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect(name);
-    let told = text(&output.stderr);
-    assert_eq!(read("code"), "73\n", "{told}");
-    assert!(told.contains("Note: the training could not be saved: cannot write"), "{told}");
-    assert!(told.contains("What was printed is complete\n"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(read("code"), "73\n", "{stderr}");
+    assert!(stderr.contains("Warning: the checkpoint could not be saved: cannot write"), "{stderr}");
+    assert!(stderr.contains("The printed results are complete\n"), "{stderr}");
     assert_eq!(read("left"), "config.toml\n");
     assert!(serde_json::from_str::<Value>(&read("printed")).is_ok());
 }
 
-/// There is room for one checkpoint and not for the next beside it: the first stays as it is, the training goes on, and when there is
-/// room what was saved leads to the same numbers.
+/// There is space for one checkpoint but not for a second one: the first stays intact, the training continues, and resuming later
+/// gives the same numbers.
 #[test]
-fn a_checkpoint_is_whole_when_the_next_does_not_fit() {
+fn a_checkpoint_stays_intact_when_the_next_does_not_fit() {
     let folder = Folder::new("full-checkpoint");
     let run = "HYPERPRIOR_SAVE_SECONDS=0 \"$HYPERPRIOR\" topics bible --layers 2 --epochs 4 --method mean-field --heldout 0.01 --json";
     let script = format!(
@@ -108,13 +109,13 @@ fn a_checkpoint_is_whole_when_the_next_does_not_fit() {
     );
     let Some(output) = on_a_disk_of("880k", &folder, &script) else { return };
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect(name);
-    let told = text(&output.stderr);
-    assert_eq!(read("code"), "73\n0\n", "{told}");
-    assert!(told.contains("Note: the training could not be saved: cannot write"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(read("code"), "73\n0\n", "{stderr}");
+    assert!(stderr.contains("Warning: the checkpoint could not be saved: cannot write"), "{stderr}");
     assert!(read("left").contains("checkpoint\n") && !read("left").contains(".tmp"), "{}", read("left"));
-    // Of the first epoch: it was not the last that was saved.
+    // The checkpoint is that of the first epoch.
     let kept = std::fs::read(folder.path("kept")).expect("a checkpoint");
-    assert!(kept.windows(9).any(|window| window == b"\"epoch\":1"), "{told}");
+    assert!(kept.windows(9).any(|window| window == b"\"epoch\":1"), "{stderr}");
     let json = |name: &str| {
         let mut found: Value = serde_json::from_str(&read(name)).expect(name);
         found["wall_seconds"].take();
@@ -124,9 +125,10 @@ fn a_checkpoint_is_whole_when_the_next_does_not_fit() {
     assert_eq!(json("again"), json("alone"));
 }
 
-/// A disk without any room is told of before the training; what an earlier run left is whole. New documents are printed all the same.
+/// A disk without any space fails before the training, and the files of an earlier run stay intact. The topics of new documents are
+/// still printed.
 #[test]
-fn a_disk_without_room_keeps_what_it_has() {
+fn a_full_disk_keeps_its_files() {
     let folder = Folder::new("full-before");
     sky(&folder);
     let script = format!(
@@ -136,10 +138,10 @@ fn a_disk_without_room_keeps_what_it_has() {
     );
     let Some(output) = on_a_disk_of("200k", &folder, &script) else { return };
     let read = |name: &str| std::fs::read_to_string(folder.path(name)).expect(name);
-    let told = text(&output.stderr);
-    assert_eq!(read("code"), "73\n73\n", "{told}");
-    assert!(told.contains("disk/run/config.toml`: No space left on device"), "{told}");
-    assert!(told.contains("disk/found/activations.csv`: No space left on device"), "{told}");
+    let stderr = text(&output.stderr);
+    assert_eq!(read("code"), "73\n73\n", "{stderr}");
+    assert!(stderr.contains("disk/run/config.toml`: No space left on device"), "{stderr}");
+    assert!(stderr.contains("disk/found/activations.csv`: No space left on device"), "{stderr}");
     assert!(read("second").is_empty() && read("left").is_empty());
     assert!(read("third").contains("words of the topic"), "{}", read("third"));
     for name in ["summary.json", "topics.json", "activations.csv", "config.toml", "trace.csv"] {
@@ -147,9 +149,9 @@ fn a_disk_without_room_keeps_what_it_has() {
     }
 }
 
-/// Standard output that is full is told of, and takes nothing from the files.
+/// If standard output is full, the files are still written.
 #[test]
-fn full_standard_output_takes_nothing_from_the_files() {
+fn files_are_written_if_standard_output_is_full() {
     let folder = Folder::new("full-output");
     sky(&folder);
     let (corpus, out) = (folder.path("sky.txt"), folder.path("run"));
@@ -158,9 +160,9 @@ fn full_standard_output_takes_nothing_from_the_files() {
         let line = format!("topics {} --layers 2 --epochs 2 --quiet --out {}{more}", corpus.display(), out.display());
         let output = command(&line).stdout(Stdio::from(full)).output().expect("the binary runs");
         assert_eq!(output.status.code(), Some(73));
-        let told = text(&output.stderr);
-        assert!(told.contains("cannot write to standard output: No space left on device"), "{told}");
+        let stderr = text(&output.stderr);
+        assert!(stderr.contains("cannot write to standard output: No space left on device"), "{stderr}");
         assert!(std::fs::read_to_string(out.join("summary.json")).is_ok_and(|text| text.ends_with("}\n")));
-        std::fs::remove_dir_all(&out).expect("the folder goes");
+        std::fs::remove_dir_all(&out).expect("the folder is removed");
     }
 }

@@ -1,21 +1,21 @@
-//! Many fits in one process: what they take they give back.
+//! Many fits in one process do not leak memory.
 
 use hyperprior::fit::Quiet;
 use hyperprior::infer::InferSettings;
-use hyperprior_graph::Marginalise;
 use hyperprior_bugs::data::{Format, read};
-use hyperprior_graph::fit::Task;
 use hyperprior_bugs::{Options, compile};
 use hyperprior_def::{Corpus, Layer, Settings, Training};
+use hyperprior_graph::Marginalise;
+use hyperprior_graph::fit::Task;
 use hyperprior_testkit::memory::{self, Bounded};
 use std::path::Path;
 
 #[global_allocator]
 static ALLOCATOR: Bounded = Bounded;
 
-/// Models of every sort: exact, continuous, mixed, with sums, with an approximation of what is discrete.
+/// Models of every kind: exact, continuous, mixed, and with marginalised latents.
 const MODELS: [&str; 4] = ["three_coins", "eight_schools", "coal", "zip_claims"];
-/// What the pools of threads keep may be a little more or less each time. A leak of 30 bytes a fit is more than that.
+/// Thread pools hold a little more or less each time. A leak of 30 bytes per fit exceeds this.
 const SLACK: usize = 4 << 10;
 
 fn fit(name: &str, seed: u64) {
@@ -46,25 +46,22 @@ fn train(seed: u64) {
     assert_eq!(Training::load(&corpus, saved.as_slice()).expect("what was saved").epoch(), 5);
 }
 
-/// Catches what is kept for every fit: a cache without a bound, a thread that never ends, a list that only grows.
+/// Catches memory held per fit: an unbounded cache, a thread that never ends, a list that only grows.
 #[test]
 fn memory_in_use_does_not_grow() {
-    // Both are at the end of a round of all models.
-    let (settled, last) = (50, 200);
-    let mut after_settling = 0;
+    // Both are at the end of a cycle through all models.
+    let (warm, last) = (50, 200);
+    let mut in_use_warm = 0;
     for number in 1..=last {
         match (number as usize) % (MODELS.len() + 1) {
             0 => train(number),
             k => fit(MODELS[k - 1], number),
         }
-        if number == settled {
-            after_settling = memory::in_use();
+        if number == warm {
+            in_use_warm = memory::in_use();
         }
     }
-    let grown = memory::in_use().saturating_sub(after_settling);
-    eprintln!("{after_settling} bytes in use after {settled} fits, {} after {last}", memory::in_use());
-    assert!(
-        grown < SLACK,
-        "{grown} bytes more after {last} fits than after {settled}, when {after_settling} were in use"
-    );
+    let grown = memory::in_use().saturating_sub(in_use_warm);
+    eprintln!("{in_use_warm} bytes in use after {warm} fits, {} after {last}", memory::in_use());
+    assert!(grown < SLACK, "{grown} bytes more after {last} fits than the {in_use_warm} after {warm}");
 }

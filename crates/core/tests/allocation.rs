@@ -9,11 +9,11 @@ use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::{ConwayMaxwell, Mixed, Poisson};
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Hierarchical, LinearMap, LowRank, Mixture,
-    MlpMap, NetworkPrior, PlanarFlow, Atoms, Prior, SinhArcsinh, FactorialMixture,
+    Atoms, Bend, Copula, CouplingFlow, Covariance, Delta, FactorialMixture, Gaussian, GaussianProcessMap, Hierarchical,
+    LinearMap, LowRank, Mixture, MlpMap, NetworkPrior, PlanarFlow, Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
-    GaussianFit, InverseFlow, HierarchicalRecursive, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+    GaussianFit, HierarchicalRecursive, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
 };
 use hyperprior::targets::{CorrelatedCounts, CountTarget, Ising};
 use hyperprior::{Model, Variational};

@@ -22,9 +22,6 @@ use std::ops::Range;
 
 pub use crate::settings::FitSettings;
 
-/// The name of [`Holdout`] in the book's sample.
-#[doc(hidden)]
-pub use Holdout as Hide;
 
 /// How well held-out words are predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

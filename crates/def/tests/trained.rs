@@ -68,10 +68,10 @@ fn files_that_are_not_models_are_refused() {
         Ok(_) => panic!("it was taken"),
     };
     assert_eq!(reason(&file[..file.len() - 1]), "it ends too early");
-    assert_eq!(reason(b"not a model at all, only words"), "it is no such file");
+    assert_eq!(reason(b"not a model at all, only words"), "it is not a file of this kind");
     let mut checkpoint = Vec::new();
     training.save(&mut checkpoint).unwrap();
-    assert_eq!(reason(&checkpoint), "it is no such file");
+    assert_eq!(reason(&checkpoint), "it is not a file of this kind");
     let later = String::from_utf8_lossy(&file[..26]).replace('1', "2").into_bytes();
     assert_eq!(reason(&[&later, &file[26..]].concat()), "it was written by another version");
     for at in 0..file.len() {

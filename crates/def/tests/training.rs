@@ -159,7 +159,7 @@ fn a_resumed_training_gives_the_same_numbers() {
         Ok(_) => panic!("it was taken"),
     };
     assert_eq!(reason(&saved[..saved.len() - 1], &corpus), "it ends too early");
-    assert_eq!(reason(b"not a training at all, only words", &corpus), "it is no such file");
+    assert_eq!(reason(b"not a training at all, only words", &corpus), "it is not a file of this kind");
     assert_eq!(reason(&saved, &made(61)), "it belongs to another corpus, or another split of it");
     for at in (0..saved.len()).step_by(saved.len() / 97 + 1) {
         let mut damaged = saved.clone();

@@ -43,7 +43,7 @@ pub struct Tables {
     #[arg(long, default_value = SEEDS, value_delimiter = ',', value_name = "SEEDS", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seeds: Vec<u64>,
     /// Approximation of the weights' posterior: gamma, log-normal or point
-    #[arg(long, default_value_t = WEIGHTS, value_name = "BELIEF", value_parser = chosen::<WeightPosterior>)]
+    #[arg(long, default_value_t = WEIGHTS, value_name = "POSTERIOR", value_parser = chosen::<WeightPosterior>)]
     weights: WeightPosterior,
     /// Passes over the documents
     #[arg(long, default_value_t = EPOCHS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -88,7 +88,7 @@ impl Tables {
         let job = Job {
             name: name_of(&self.corpus),
             command: command(),
-            plan: plan.once(),
+            plan: plan.deduplicated(),
             choice: Choice {
                 weights: self.weights,
                 epochs: self.epochs,

@@ -46,8 +46,8 @@ pub struct Topics {
     /// Shape of the latents in gamma layers; a smaller shape puts more of them near 0
     #[arg(long, default_value_t = Settings::default().gamma_shape, value_name = "SHAPE")]
     gamma_shape: f32,
-    /// Approximation of a document's latents: mean-field, hvm, tight (Conway–Maxwell), mixture:J (J atoms), low-rank:R (Gaussian of
-    /// rank R) or flow:L,M (planar flows)
+    /// Approximation of a document's latents: mean-field, hvm, conway-maxwell, mixture:J (J atoms), low-rank:R (Gaussian of rank R) or
+    /// flow:L,M (planar flows)
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
     /// Compute each document's variational parameters with a network of this many hidden units [default without a value: 128]; new
@@ -55,7 +55,7 @@ pub struct Topics {
     #[arg(long, value_name = "UNITS", num_args = 0..=1, require_equals = true, default_missing_value = "128")]
     amortize: Option<usize>,
     /// Approximation of the weights' posterior: gamma, log-normal or point
-    #[arg(long, default_value_t, value_name = "BELIEF", value_parser = chosen::<WeightPosterior>)]
+    #[arg(long, default_value_t, value_name = "POSTERIOR", value_parser = chosen::<WeightPosterior>)]
     weights: WeightPosterior,
     /// Passes over the documents
     #[arg(long, default_value_t = Settings::default().epochs, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]

@@ -149,7 +149,7 @@ impl Job {
             // A full disk does not end a fit: there may be space later.
             let saved = save(&run, &head, state);
             if let Some(error) = saved.as_ref().err().filter(|_| !is_failing && !quiet) {
-                eprintln!("Note: the checkpoint could not be saved: {error}. The fit continues");
+                eprintln!("Warning: the checkpoint could not be saved: {error}. The fit continues");
             }
             is_failing = saved.is_err();
             Ok(())

@@ -1,15 +1,15 @@
-//! Documents a few at a time.
+//! Batches of documents.
 
 use hyperprior_def::Corpus;
 use std::ops::Range;
 
-/// Documents that are measured where someone waits for the end.
-pub const HASTY: usize = 200;
+/// The largest number of documents in a quick evaluation: during training, or after a signal to stop.
+pub const QUICK_MAX: usize = 200;
 
-/// Documents a few at a time: enough for every thread, and soon done.
-pub fn in_parts(len: usize) -> impl Iterator<Item = Range<usize>> {
-    let part = 8 * rayon::current_num_threads().max(1);
-    (0..len).step_by(part).map(move |start| start..len.min(start + part))
+/// Batches of documents: enough for every thread, and quickly done.
+pub fn in_batches(len: usize) -> impl Iterator<Item = Range<usize>> {
+    let batch = 8 * rayon::current_num_threads().max(1);
+    (0..len).step_by(batch).map(move |start| start..len.min(start + batch))
 }
 
 /// The first documents of a corpus.

@@ -1,4 +1,4 @@
-//! The files of a run.
+//! The files of a topics run.
 
 use super::summary::TopicsReport;
 use crate::error::CliError;
@@ -10,32 +10,32 @@ use hyperprior_def::topics::Topic;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// Everything that is needed to repeat a run.
+/// Everything needed to repeat a run.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// Of this program.
+    /// The version of hyperprior.
     pub version: String,
     /// The file or folder, or `bible`.
     pub corpus: PathBuf,
-    /// The share of documents that were set aside.
+    /// The share of held-out documents.
     pub heldout: f64,
-    /// How many words a topic is report by.
+    /// The number of words to show per topic.
     pub words: usize,
-    /// How the corpus was read; nothing for `bible`.
+    /// The settings for reading the corpus; none for `bible`.
     pub read: Option<ReadSettings>,
-    /// How it was trained on.
+    /// The settings of the training.
     pub train: Settings,
 }
 
 impl Config {
-    /// Of a run that was begun before.
+    /// Reads the configuration of an earlier run.
     pub fn read(folder: &Path) -> Result<Self, CliError> {
-        read_config(folder, "a run of topics")
+        read_config(folder, "a topics run")
     }
 }
 
-/// Writes all of them. Columns stand in the order of the topics.
+/// Writes all files. Columns are in the order of the topics.
 pub fn write(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteError> {
     activations(run, report)?;
     let weights = report.training.terms();
@@ -47,17 +47,17 @@ pub fn write(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteError
     run.json("topics.json", &report.topics)?;
     let summary = report.summary();
     html::write(run, &summary, None)?;
-    // Last, since whoever waits for a run waits for this one.
+    // Last: its existence means that the run is complete.
     run.summary(&summary)?;
     Ok(())
 }
 
-/// `activations.csv`: the documents in the order of the corpus; of those set aside the ones that were measured.
+/// `activations.csv`: the documents in the order of the corpus; of the held-out ones, those that were evaluated.
 fn activations(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteError> {
     let [train, test] = report.places;
-    let learnt = train.iter().enumerate().map(|(d, place)| (*place, "train", report.activity.document(d, 0)));
-    let aside = test.iter().zip(&report.aside.activity).map(|(place, own)| (*place, "heldout", own.as_slice()));
-    let mut documents: Vec<(usize, &str, &[f32])> = learnt.chain(aside).collect();
+    let trained = train.iter().enumerate().map(|(d, place)| (*place, "train", report.activity.document(d, 0)));
+    let heldout = test.iter().zip(&report.heldout.activity).map(|(place, own)| (*place, "heldout", own.as_slice()));
+    let mut documents: Vec<(usize, &str, &[f32])> = trained.chain(heldout).collect();
     documents.sort_unstable_by_key(|document| document.0);
     let rows: Vec<String> = documents.iter().map(|document| report.corpus.names()[document.0].clone()).collect();
     let parts: Vec<&str> = documents.iter().map(|document| document.1).collect();
@@ -67,7 +67,7 @@ fn activations(run: &RunDirectory, report: &TopicsReport) -> Result<(), WriteErr
     Ok(())
 }
 
-/// The file of a document's topics, and the column that says where the document is from.
+/// The file with the topics of each document, and the column that says whether a document was used in training.
 pub const ACTIVATIONS: &str = "activations.csv";
 pub const PART: &str = "part";
 

@@ -1,11 +1,11 @@
-//! New documents: from the folder of a run to what is told of their topics.
+//! Infers the topics of new documents with the model of a run.
 
 use super::inference::Inference;
 use super::input::NewDocuments;
-use super::{Config, NewDocumentTopics, Watch, in_parts};
+use super::{Config, NewDocumentTopics, Watch, in_batches};
 use crate::error::CliError;
-use crate::run_dir::{MODEL, RunDirectory};
 use crate::progress::StopFlag;
+use crate::run_dir::{MODEL, RunDirectory};
 use hyperprior_def::heldout::Predictor;
 use hyperprior_def::{Error, Trained};
 use std::fs::File;
@@ -14,7 +14,7 @@ use std::path::Path;
 use std::time::Instant;
 
 impl Inference {
-    /// Does it.
+    /// Runs the inference.
     pub fn run(self, documents: &NewDocuments) -> Result<(), CliError> {
         let began = Instant::now();
         let stop = StopFlag::on_signals_after_results();
@@ -37,10 +37,10 @@ impl Inference {
         };
         inferred.notes().iter().for_each(|note| watch.note(note));
         watch.documents("documents", corpus.documents_len());
-        for few in in_parts(corpus.documents_len()) {
-            inferred.add(predictor.infer(corpus, few.clone()));
+        for batch in in_batches(corpus.documents_len()) {
+            inferred.add(predictor.infer(corpus, batch.clone()));
             stop.mark_results();
-            watch.done(few.end);
+            watch.done(batch.end);
             if stop.is_raised() {
                 break;
             }
@@ -67,18 +67,18 @@ impl Inference {
         } else {
             write!(out, "{}", inferred.report())?;
             if let Some(run) = run {
-                writeln!(out, "\nThe topics of every document are in {}", run.path().display())?;
+                writeln!(out, "\nTopics of all documents: {}", run.path().display())?;
             }
         }
         Ok(out.flush()?)
     }
 }
 
-/// Where the files go: not into the folder of a run, whose own would be lost.
+/// The output folder. It must not be a topics run, whose files would be lost.
 fn folder(path: &Path) -> Result<RunDirectory, CliError> {
     if path.join(MODEL).exists() {
         return Err(CliError::Usage(format!(
-            "--out {} is the folder of a run, and its activations.csv and summary.json would be written over; choose another",
+            "--out {} is the folder of a run, whose activations.csv and summary.json would be overwritten; choose another folder",
             path.display()
         )));
     }
@@ -95,15 +95,15 @@ fn load(run: &Path) -> Result<Trained, CliError> {
         }),
         Err(_) if run.is_file() => Err(CliError::NotARun {
             path: run.to_owned(),
-            reason: "it is a file; first comes the folder that `hyperprior topics … --out` wrote, and then the documents",
+            reason: "it is a file; give the folder written by `hyperprior topics … --out` first, then the documents",
         }),
         Err(reason) if reason.kind() == ErrorKind::NotFound && run.is_dir() => {
             let reason = match Config::read(run) {
                 Ok(_) => {
-                    "nothing is saved of its training; wait until its first epochs are done, or train it again if an earlier \
-                     version of this program did it"
+                    "its training has not been saved yet; wait for its first epochs, or train again if it was made by an earlier \
+                     version of hyperprior"
                 }
-                Err(_) => "it has no file `model`; name the folder that `hyperprior topics … --out` wrote",
+                Err(_) => "it has no file `model`; name a folder written by `hyperprior topics … --out`",
             };
             Err(CliError::NotARun { path: run.to_owned(), reason })
         }

@@ -1,23 +1,23 @@
-//! What `topics infer` is to do.
+//! The settings of `topics infer`.
 
 use hyperprior_def::heldout::FitSettings;
 use std::path::PathBuf;
 
-/// What is to be done.
+/// An inference to run.
 pub struct Inference {
     /// The folder of the run.
     pub run: PathBuf,
-    /// How documents are fitted.
+    /// The settings of the fit of a document.
     pub fit: FitSettings,
     /// The seed.
     pub seed: u64,
-    /// How many topics of a document are told, and how many words of a topic.
+    /// The number of topics to show per document, and of words per topic.
     pub top: usize,
     pub words: usize,
-    /// Where the files go.
+    /// The folder for the files.
     pub out: Option<PathBuf>,
-    /// Whether `summary.json` is printed.
+    /// Whether to print `summary.json`.
     pub json: bool,
-    /// Whether nothing else is.
+    /// Whether to show no progress and no messages.
     pub quiet: bool,
 }

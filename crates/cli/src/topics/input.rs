@@ -1,66 +1,68 @@
-//! The corpus that `topics` is given: a file, a folder, or the Bible that is built in.
+//! The corpus of `topics`: a file, a folder, or the built-in Bible.
 
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
 use hyperprior_def::Trained;
-use hyperprior_def::corpus::{self, Corpus, Format, FixedVocabulary, FixedVocabularyCorpus, Warning, ReadSettings, StopWords, TextSettings};
+use hyperprior_def::corpus::{
+    self, Corpus, FixedVocabulary, FixedVocabularyCorpus, Format, ReadSettings, StopWords, TextSettings, Warning,
+};
 use std::path::{Path, PathBuf};
 
-/// The corpus and how it is read.
+/// The corpus and how to read it.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A file of word counts or of text, a folder of text files, or the word bible for the King James Bible, which is built in
-    // Required, but for subcommands.
+    /// File of word counts or text, folder of text files, or `bible` for the built-in King James Bible
+    // Required without a subcommand.
     #[arg(required = true)]
     corpus: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
 }
 
-/// How a corpus is read.
+/// How to read a corpus.
 #[derive(Debug, Args)]
 pub struct Reading {
-    /// The terms of a file of counts, one on each line
+    /// Terms of a file of counts, one per line
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     vocab: Option<PathBuf>,
-    /// The documents' names, one on each line
+    /// Names of the documents, one per line
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     names: Option<PathBuf>,
-    /// How the corpus is written; told from its name and its first lines, where it is not given
+    /// Format of the corpus [default: by its name and its first lines]
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading")]
     format: Option<Written>,
-    /// Text: the words to leave out: english, none, or a file with one on each line [default: english]
+    /// Text: words to exclude: english, none, or a file with one per line [default: english]
     #[arg(long, value_name = "WHICH", value_parser = stop_words, help_heading = "Reading")]
     stop_words: Option<StopWords>,
-    /// Text: the fewest documents that a term is in [default: 2]
+    /// Text: smallest number of documents with a term [default: 2]
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
     min_documents: Option<usize>,
-    /// Text: the largest share of the documents that a term is in [default: 0.7]
+    /// Text: largest share of documents with a term [default: 0.7]
     #[arg(long, value_name = "SHARE", value_parser = share, help_heading = "Reading")]
     max_share: Option<f64>,
-    /// Text: the most terms, those in the most documents first [default: 10000]
+    /// Text: largest number of terms; those in the most documents are kept [default: 10000]
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
     max_terms: Option<usize>,
-    /// Text: the fewest words of a document [default: 1]
+    /// Text: smallest number of words in a document; shorter ones are excluded [default: 1]
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
     min_length: Option<usize>,
-    /// Text: the most words of a document; longer ones are left out
+    /// Text: largest number of words in a document; longer ones are excluded [default: none]
     #[arg(long, value_name = "N", value_parser = at_least_one, help_heading = "Reading")]
     max_length: Option<usize>,
 }
 
-/// How a corpus is written.
+/// The format of a corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Written {
-    /// LDA-C: a line for each document, `terms term:count term:count …`, terms numbered from 0
+    /// LDA-C: one line per document, `terms term:count term:count …`, terms numbered from 0
     Ldac,
     /// UCI bag of words: three lines with the numbers of documents, terms and counts, then `document term count`, from 1
     Uci,
-    /// Matrix Market: a sparse matrix with a document in each row and a term in each column
+    /// Matrix Market: a sparse matrix with one row per document and one column per term
     Mtx,
-    /// Text with a document on each line
+    /// Text with one document per line
     Text,
-    /// A folder with a document in each text file
+    /// Folder with one text file per document
     Folder,
 }
 
@@ -76,7 +78,7 @@ impl From<Written> for Format {
     }
 }
 
-/// What the Bible is asked for by.
+/// The name of the built-in Bible.
 const BIBLE: &str = "bible";
 
 pub fn at_least_one(text: &str) -> Result<usize, String> {
@@ -102,23 +104,23 @@ fn stop_words(text: &str) -> Result<StopWords, String> {
 }
 
 impl Input {
-    /// What the corpus is called: its file's or folder's name without what says how it is written; its folder's where the file's
-    /// says nothing.
+    /// The name of the corpus: that of its file or folder without extensions, or of the parent folder if the file is called `docs` or
+    /// `corpus`.
     pub fn name(&self) -> String {
         name_of(self.corpus())
     }
 
-    /// Where it is.
+    /// The path.
     pub fn corpus(&self) -> &Path {
         self.corpus.as_deref().unwrap_or(Path::new(""))
     }
 
-    /// How it is read; nothing for the Bible.
+    /// The settings for reading it; none for the Bible.
     pub fn settings(&self) -> Option<ReadSettings> {
         (!is_built_in(self.corpus())).then(|| self.reading.settings())
     }
 
-    /// Reads it. With what is worth knowing of that.
+    /// Reads the corpus; also returns notes.
     pub fn read(&self) -> Result<(Corpus, Vec<String>), CliError> {
         self.reading.read(self.corpus())
     }
@@ -127,24 +129,24 @@ impl Input {
 impl Reading {
     /// The settings.
     fn settings(&self) -> ReadSettings {
-        let usual = TextSettings::default();
+        let default = TextSettings::default();
         ReadSettings {
             format: self.format.map(Format::from),
             vocabulary: self.vocab.clone(),
             names: self.names.clone(),
             text: TextSettings {
-                stop_words: self.stop_words.clone().unwrap_or(usual.stop_words),
-                least_documents: self.min_documents.unwrap_or(usual.least_documents),
-                largest_share: self.max_share.unwrap_or(usual.largest_share),
-                most_terms: self.max_terms.or(usual.most_terms),
-                shortest_document: self.min_length.unwrap_or(usual.shortest_document),
+                stop_words: self.stop_words.clone().unwrap_or(default.stop_words),
+                least_documents: self.min_documents.unwrap_or(default.least_documents),
+                largest_share: self.max_share.unwrap_or(default.largest_share),
+                most_terms: self.max_terms.or(default.most_terms),
+                shortest_document: self.min_length.unwrap_or(default.shortest_document),
                 longest_document: self.max_length,
-                ..usual
+                ..default
             },
         }
     }
 
-    /// Reads a corpus. With what is worth knowing of that.
+    /// Reads a corpus; also returns notes.
     pub fn read(&self, corpus: &Path) -> Result<(Corpus, Vec<String>), CliError> {
         let of_text = [
             ("--stop-words", self.stop_words.is_some()),
@@ -164,59 +166,58 @@ impl Reading {
             let of_file = of_file.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option);
             return match of_text.or(of_file) {
                 Some(option) => Err(CliError::Usage(format!(
-                    "{option} says nothing of the Bible that is built in, whose words are counted already; leave it out, or \
-                     write ./{BIBLE} for a file of that name"
+                    "{option} does not apply to the built-in Bible, whose words are already counted; omit it, or write \
+                     ./{BIBLE} for a file of that name"
                 ))),
                 None => Ok((corpus::bible(), Vec::new())),
             };
         }
         let (read, notes) = corpus::read(corpus, &self.settings())?;
-        // A text always tells of its vocabulary.
+        // Reading text always reports its vocabulary.
         if let Some(option) = of_text
             && !notes.iter().any(|note| matches!(note, Warning::Vocabulary { .. }))
         {
             let path = corpus.display();
             return Err(CliError::Usage(format!(
-                "{option} is for text, and `{path}` has words that are counted already; leave it out, or give the text"
+                "{option} is for text, but `{path}` is a file of word counts; omit it, or give the text"
             )));
         }
         Ok((read, notes.iter().map(|note| format!("{note}{}", remedy(note))).collect()))
     }
 }
 
-/// Whether it is the Bible.
+/// Whether it is the built-in Bible.
 fn is_built_in(corpus: &Path) -> bool {
     corpus == Path::new(BIBLE)
 }
 
-/// Documents that the topics of a run are looked for in.
+/// New documents for the topics of a run.
 #[derive(Debug, Args)]
 pub struct NewDocuments {
-    /// The documents, as `hyperprior topics` reads them: a file of word counts or of text, a folder of text files, or bible
+    /// New documents, in any format of `hyperprior topics`
     #[arg(value_name = "NEWDOCS")]
     documents: PathBuf,
-    /// The terms of a file of counts, one on each line, where they are not the run's own; they are looked up by their names
+    /// Terms of a file of counts, one per line, looked up by name [default: the run's terms]
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     vocab: Option<PathBuf>,
-    /// The documents' names, one on each line
+    /// Names of the documents, one per line
     #[arg(long, value_name = "FILE", help_heading = "Reading")]
     names: Option<PathBuf>,
-    /// How the documents are written; told from the name and the first lines, where it is not given
+    /// Format of the documents [default: by their name and their first lines]
     #[arg(long, value_enum, value_name = "FORMAT", help_heading = "Reading")]
     format: Option<Written>,
-    /// The words that are not missed where the run does not know them: english, none, or a file with one on each line
-    /// [default: english]
+    /// Words that do not count as unknown: english, none, or a file with one per line [default: english]
     #[arg(long, value_name = "WHICH", value_parser = stop_words, help_heading = "Reading")]
     stop_words: Option<StopWords>,
 }
 
 impl NewDocuments {
-    /// What they are called.
+    /// Their name.
     pub fn name(&self) -> String {
         name_of(&self.documents)
     }
 
-    /// Reads them into the words of a model from this file.
+    /// Reads them with the vocabulary of the model in this file.
     pub fn read(&self, trained: &Trained, path: &Path) -> Result<FixedVocabularyCorpus, CliError> {
         let known = FixedVocabulary { vocabulary: trained.vocabulary(), path };
         if is_built_in(&self.documents) {
@@ -232,20 +233,20 @@ impl NewDocuments {
     }
 }
 
-/// What a corpus is called.
+/// The name of a corpus.
 pub fn name_of(path: &Path) -> String {
     let name = |path: &Path| path.file_name().map(|name| name.to_string_lossy().into_owned());
     let whole = name(path).unwrap_or_else(|| path.display().to_string());
-    // UCI's own files are called docword.NAME.txt.
-    let told = whole.strip_prefix("docword.").unwrap_or(&whole);
-    let own = told.split('.').find(|part| !part.is_empty()).unwrap_or(told).to_owned();
+    // UCI's files are called docword.NAME.txt.
+    let rest = whole.strip_prefix("docword.").unwrap_or(&whole);
+    let own = rest.split('.').find(|part| !part.is_empty()).unwrap_or(rest).to_owned();
     match path.parent().and_then(name) {
         Some(folder) if ["docs", "corpus"].contains(&own.as_str()) => folder,
         _ => own,
     }
 }
 
-/// Reads a corpus as it was read before; without settings it is the Bible.
+/// Reads a corpus with the settings of an earlier run; without settings it is the Bible.
 pub fn read_again(path: &Path, settings: Option<&ReadSettings>) -> Result<(Corpus, Vec<String>), CliError> {
     match settings {
         None => Ok((corpus::bible(), Vec::new())),
@@ -255,7 +256,7 @@ pub fn read_again(path: &Path, settings: Option<&ReadSettings>) -> Result<(Corpu
 
 fn remedy(note: &Warning) -> &'static str {
     match note {
-        Warning::NumberedTerms { .. } => "; --vocab FILE names them",
+        Warning::NumberedTerms { .. } => "; name them with --vocab FILE",
         _ => "",
     }
 }
@@ -276,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_corpus_has_the_name_that_says_most() {
+    fn a_corpus_has_an_informative_name() {
         for (path, name) in
             [("bible", "bible"), ("a/nyt/docs.ldac.gz", "nyt"), ("docword.kos.txt", "kos"), ("a/mail/", "mail")]
         {
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_given_is_as_the_library_has_it() {
+    fn defaults_are_those_of_the_library() {
         assert_eq!(input("x.txt").settings(), Some(ReadSettings::default()));
         assert_eq!(input("bible").settings(), None);
         let given = input("x.txt --max-share 0.5 --stop-words none --max-length 9").settings().expect("settings");

@@ -1,9 +1,9 @@
-//! A run: from a corpus to what is summary of its topics, from the beginning or from a checkpoint.
+//! A topics run, from the start or from a checkpoint.
 
-use super::{HeldOut, Config, Glance, TopicsReport, Watch, name_of, read_again, report, write};
+use super::{Config, Glance, HeldOut, TopicsReport, Watch, name_of, read_again, report, write};
 use crate::error::CliError;
-use crate::run_dir::{CHECKPOINT, RunDirectory};
 use crate::progress::StopFlag;
+use crate::run_dir::{CHECKPOINT, RunDirectory};
 use crate::save_interval;
 use hyperprior_def::{Activity, Corpus, Topics, Training};
 use std::fs::File;
@@ -11,38 +11,38 @@ use std::io::{BufReader, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// How often the perplexity is looked at on the way.
+/// The number of quick evaluations of the perplexity during training.
 const GLANCES: u32 = 5;
-/// Times eight draws that the bound is taken over: some draws leave a word to the background alone, and say much.
+/// Draws for the bound, in units of eight: a few draws leave a word to the background alone and have a large influence.
 const BOUND_ROUNDS: u64 = 16;
 
-/// What is to be done.
+/// A run.
 pub struct Job {
     /// The corpus's name.
     pub name: String,
-    /// How it is done.
+    /// The configuration.
     pub config: Config,
-    /// Where the files go.
+    /// The folder for its files.
     pub out: Option<PathBuf>,
-    /// Whether `summary.json` is printed.
+    /// Whether to print `summary.json`.
     pub json: bool,
-    /// Whether nothing else is.
+    /// Whether to show no progress and no messages.
     pub quiet: bool,
 }
 
 impl Job {
-    /// A run by the configuration of one that was begun before.
+    /// A run with the configuration of an earlier one.
     pub fn of(config: Config, out: Option<PathBuf>, json: bool, quiet: bool) -> Self {
         Self { name: name_of(&config.corpus), config, out, json, quiet }
     }
 
-    /// Does that, or what is left of it, on the corpus that it was on.
+    /// Runs it again, or the rest of it, on the same corpus.
     pub fn run_again(self, is_resumed: bool) -> Result<(), CliError> {
         let (corpus, read) = (self.config.corpus.clone(), self.config.read.clone());
         self.run(|| read_again(&corpus, read.as_ref()), is_resumed)
     }
 
-    /// Does it, or what is left of it.
+    /// Runs it, or the rest of it.
     pub fn run(
         self,
         read: impl FnOnce() -> Result<(Corpus, Vec<String>), CliError>,
@@ -56,7 +56,7 @@ impl Job {
         notes.iter().for_each(|note| watch.note(note));
         let places = self.split(&corpus)?;
         let [train, test] = places.each_ref().map(|places| corpus.subset(places));
-        // A folder that cannot be made is better known before the training than after it.
+        // Fail before the training, not after it, if the folder cannot be created.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         let mut training = match &run {
             Some(run) if is_resumed => {
@@ -71,12 +71,12 @@ impl Job {
         if let Some(run) = &run {
             run.config(&self.config)?;
             if !is_resumed {
-                // An earlier run's would be gone on from in the place of this one's.
+                // Otherwise `resume` would continue an earlier run.
                 run.remove_checkpoint();
             }
         }
-        let is_saved = climb(&mut training, (&train, &test), (run.as_ref(), interval), &stop, &mut watch)?;
-        let aside = HeldOut::new(&training, (&train, &test), &stop, &watch)?;
+        let is_saved = run_epochs(&mut training, (&train, &test), (run.as_ref(), interval), &stop, &mut watch)?;
+        let heldout = HeldOut::new(&training, (&train, &test), &stop, &watch)?;
         watch.say("topics");
         let activity = Activity::new(&training, &train);
         let topics = Topics::new(&training, &train, &activity, self.config.words);
@@ -84,7 +84,7 @@ impl Job {
         let elbo = training.bound(BOUND_ROUNDS) / words;
         watch.finish();
         let history = training.history().iter().enumerate();
-        let summary = TopicsReport {
+        let report = TopicsReport {
             name: self.name.clone(),
             corpus: &corpus,
             train: &train,
@@ -92,24 +92,24 @@ impl Job {
             training: &training,
             activity,
             topics,
-            aside,
+            heldout,
             elbo,
             trace: history.map(|(e, objective)| (e as u64 + 1, objective / words)).collect(),
             wall_seconds: began.elapsed().as_secs_f64(),
         };
-        // Neither a full disk nor a reader that left may take the other's results away.
-        let written = run.as_ref().map_or(Ok(()), |run| write(run, &summary));
-        let printed = self.print(&summary, run.as_ref().filter(|_| written.is_ok()));
+        // If the disk is full, still print; if standard output is closed, still write.
+        let written = run.as_ref().map_or(Ok(()), |run| write(run, &report));
+        let printed = self.print(&report, run.as_ref().filter(|_| written.is_ok()));
         let again =
             run.as_ref().filter(|_| is_saved).map(|run| format!("`hyperprior resume {}`", run.path().display()));
         written.map_err(|error| CliError::NotSaved { error, again: again.clone() })?;
         printed?;
-        let remedy = again.map_or_else(String::new, |again| format!("; {again} goes on"));
-        if summary.is_stopped() {
+        let remedy = again.map_or_else(String::new, |again| format!("; continue with {again}"));
+        if report.is_stopped() {
             let (epoch, epochs) = (training.epoch(), self.config.train.epochs);
             return Err(CliError::StoppedTraining { epoch, epochs, remedy });
         }
-        if let Some((measured, documents)) = summary.unmeasured() {
+        if let Some((measured, documents)) = report.unmeasured() {
             return Err(CliError::StoppedMeasuring { measured, documents, remedy });
         }
         if let Some(run) = &run {
@@ -118,12 +118,12 @@ impl Job {
         Ok(())
     }
 
-    /// The documents to train on, and those set aside.
+    /// The documents to train on, and the held-out ones.
     fn split(&self, corpus: &Corpus) -> Result<[Vec<usize>; 2], CliError> {
         let (train, test) = corpus.split(self.config.heldout, self.config.train.seed)?;
         if train.is_empty() {
             return Err(CliError::Usage(format!(
-                "--heldout {} sets every document aside, of {} that there are; use a smaller share",
+                "--heldout {} holds out all {} documents; use a smaller share",
                 self.config.heldout,
                 corpus.documents_len()
             )));
@@ -131,39 +131,34 @@ impl Job {
         Ok([train, test])
     }
 
-    /// Whether a training that was saved is the one that is to be gone on with. Another is there where a run was killed between the first
-    /// file that it writes and the moment that an earlier run's checkpoint is taken away.
+    /// Checks that a checkpoint belongs to this run. It belongs to an earlier one if this run was killed after writing its configuration
+    /// and before removing the old checkpoint.
     fn same_settings(&self, training: &Training) -> Result<(), CliError> {
         if *training.settings() == self.config.train {
             return Ok(());
         }
-        let reason = "it goes with other settings than those in config.toml beside it";
+        let reason = "its settings differ from those in config.toml";
         Err(hyperprior_def::Error::Checkpoint { reason }.into())
     }
 
-    fn print(&self, summary: &TopicsReport, run: Option<&RunDirectory>) -> Result<(), CliError> {
+    fn print(&self, of_run: &TopicsReport, run: Option<&RunDirectory>) -> Result<(), CliError> {
         let mut out = std::io::stdout().lock();
         if self.json {
-            serde_json::to_writer_pretty(&mut out, &summary.summary())?;
+            serde_json::to_writer_pretty(&mut out, &of_run.summary())?;
             writeln!(out)?;
         } else {
-            write!(out, "{}", crate::render::style::for_stdout(&report(summary)))?;
+            write!(out, "{}", crate::render::style::for_stdout(&report(of_run)))?;
             if let Some(run) = run {
                 let (folder, page) = (run.path().display(), run.path().join("report.html"));
-                writeln!(
-                    out,
-                    "\nThe page to look at is {}; the topics, the weights and what repeats the run are in {folder}",
-                    page.display()
-                )?;
+                writeln!(out, "\nReport: {}; topics, weights and settings: {folder}", page.display())?;
             }
         }
         Ok(out.flush()?)
     }
 }
 
-/// Epoch after epoch, until the last or until someone asks to stop; saved now and then, and at the end. Whether there is something to
-/// go on from.
-fn climb(
+/// Runs epochs until the last one or a signal; saves checkpoints at intervals and at the end. Returns whether there is a checkpoint.
+fn run_epochs(
     training: &mut Training,
     (train, test): (&Corpus, &Corpus),
     (run, interval): (Option<&RunDirectory>, Duration),
@@ -171,7 +166,7 @@ fn climb(
     watch: &mut Watch,
 ) -> Result<bool, CliError> {
     let (epochs, words) = (training.settings().epochs, train.tokens_len() as f64);
-    let glance = (watch.is_seen() && test.documents_len() > 0).then(|| Glance::new(training, train, test));
+    let glance = (watch.is_visible() && test.documents_len() > 0).then(|| Glance::new(training, train, test));
     watch.begin();
     let mut saver = Saver { run, at: Instant::now(), is_saved: training.epoch() > 0, is_failing: false };
     if training.epoch() > 0 {
@@ -180,7 +175,7 @@ fn climb(
     while training.epoch() < epochs && !stop.is_raised() {
         let began = Instant::now();
         let epoch = training.run_epoch();
-        // From here on there are topics that are worth keeping.
+        // From here on there are topics to report.
         stop.mark_results();
         watch.epoch(&epoch, words, began);
         let is_fifth = epoch.number.is_multiple_of(epochs.div_ceil(GLANCES)) && epoch.number < epochs;
@@ -194,13 +189,13 @@ fn climb(
     Ok(saver.is_saved)
 }
 
-/// Saves a training. A disk that is full is no reason to end it: there may be room later.
+/// Saves checkpoints. A full disk does not end the training: there may be space later.
 struct Saver<'a> {
     run: Option<&'a RunDirectory>,
     at: Instant,
-    /// Whether there is something to go on from.
+    /// Whether there is a checkpoint.
     is_saved: bool,
-    /// Whether the last time went wrong, which is said once.
+    /// Whether the last attempt failed; the warning is shown once.
     is_failing: bool,
 }
 
@@ -211,7 +206,7 @@ impl Saver<'_> {
         self.is_saved |= saved.is_ok();
         let saved = saved.and_then(|_| run.model(|file| training.save_model(None, file)));
         if let Some(error) = saved.as_ref().err().filter(|_| !self.is_failing) {
-            watch.note(&format!("the training could not be saved: {error}. It goes on all the same"));
+            watch.warn(&format!("the checkpoint could not be saved: {error}. The training continues"));
         }
         (self.at, self.is_failing) = (Instant::now(), saved.is_err());
     }

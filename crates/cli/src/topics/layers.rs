@@ -1,10 +1,10 @@
-//! Layers as they are written on the command line: `100,bernoulli:30,15`, the one next to the words first.
+//! Layers on the command line: `100,bernoulli:30,15`, bottom layer first.
 
 use hyperprior_def::{Error, Family, Layer};
 use std::fmt;
 use std::str::FromStr;
 
-/// A width for each layer, and the family of those that name their own.
+/// The width of each layer, and its family if named.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layers(Vec<(Option<Family>, usize)>);
 
@@ -12,24 +12,24 @@ pub struct Layers(Vec<(Option<Family>, usize)>);
 const WIDTH_MAX: usize = 4096;
 
 impl Layers {
-    /// One layer that names no family.
+    /// One layer without a named family.
     pub fn one(width: usize) -> Self {
         Self(vec![(None, width)])
     }
 
-    /// The widths, where no layer names a family of its own.
+    /// The widths, if no layer names a family.
     pub fn widths(&self) -> Option<Vec<usize>> {
         self.0.iter().map(|(family, width)| family.is_none().then_some(*width)).collect()
     }
 
-    /// The layers, where those that name no family are of this one.
-    pub fn of(&self, usual: Family) -> Vec<Layer> {
-        self.0.iter().map(|(family, width)| Layer { family: family.unwrap_or(usual), width: *width }).collect()
+    /// The layers, with this family for those that name none.
+    pub fn of(&self, default: Family) -> Vec<Layer> {
+        self.0.iter().map(|(family, width)| Layer { family: family.unwrap_or(default), width: *width }).collect()
     }
 }
 
-/// The widths and families in words: `100, 30 poisson` where all are of one family, otherwise `100 poisson, 30 bernoulli`.
-pub fn in_words(layers: &[Layer]) -> String {
+/// The widths and families as text: `100, 30 poisson` if all have one family, otherwise `100 poisson, 30 bernoulli`.
+pub fn describe(layers: &[Layer]) -> String {
     let is_alike = layers.windows(2).all(|pair| pair[0].family == pair[1].family);
     let one = |layer: &Layer| {
         if is_alike { layer.width.to_string() } else { format!("{} {}", layer.width, layer.family) }
@@ -69,15 +69,15 @@ fn layer(text: &str) -> Result<(Option<Family>, usize), String> {
         Ok(width @ 1..=WIDTH_MAX) => Ok((family, width)),
         Ok(width) => Err(format!("a layer has from 1 to {WIDTH_MAX} latents, not {width}")),
         Err(_) => Err(format!(
-            "`{width}` is no width; write whole numbers separated by commas, the layer next to the words first, such as \
-             100,30,15, and before any of them its own family, such as 100,bernoulli:30"
+            "`{width}` is not a width; write whole numbers separated by commas, bottom layer first, such as 100,30,15, with a \
+             family before any of them, such as 100,bernoulli:30"
         )),
     }
 }
 
 fn family_of(text: &str) -> Result<Family, String> {
     text.parse().map_err(|error| match error {
-        Error::BadSetting { reason, .. } => format!("`{text}` is no family of latents: {reason}"),
+        Error::BadSetting { reason, .. } => format!("`{text}` is not a family of latents: {reason}"),
         error => error.to_string(),
     })
 }
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn layers_are_read_as_they_are_written() {
+    fn layers_are_parsed() {
         let layers: Layers = "100, bernoulli: 30,poisson:15".parse().expect("layers");
         assert_eq!(layers.to_string(), "100,bernoulli:30,poisson:15");
         let found: Vec<_> = layers.of(Family::Bernoulli).iter().map(|layer| (layer.family, layer.width)).collect();
@@ -95,14 +95,14 @@ mod tests {
         assert_eq!(layers.widths(), None);
         assert_eq!("100,30".parse::<Layers>().expect("layers").widths(), Some(vec![100, 30]));
         for (text, hint) in [
-            ("", "`` is no width"),
-            ("50,", "`` is no width"),
+            ("", "`` is not a width"),
+            ("50,", "`` is not a width"),
             ("0", "from 1 to"),
             ("poisson:0", "from 1 to"),
-            ("5,x", "`x` is no width"),
-            ("5,bernoulli:", "`` is no width"),
-            ("5,30:bernoulli", "`30` is no family of latents: use "),
-            (":5", "`` is no family"),
+            ("5,x", "`x` is not a width"),
+            ("5,bernoulli:", "`` is not a width"),
+            ("5,30:bernoulli", "`30` is not a family of latents: use "),
+            (":5", "`` is not a family"),
         ] {
             let said = text.parse::<Layers>().expect_err(text);
             assert!(said.contains(hint), "{said}");
@@ -110,10 +110,10 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_said_once_where_it_is_the_only_one() {
-        let said = |text: &str| in_words(&text.parse::<Layers>().expect("layers").of(Family::Poisson));
+    fn a_single_family_is_named_once() {
+        let described = |text: &str| describe(&text.parse::<Layers>().expect("layers").of(Family::Poisson));
         assert_eq!(
-            ["6", "6,3", "6,bernoulli:3,2"].map(said),
+            ["6", "6,3", "6,bernoulli:3,2"].map(described),
             ["6 poisson", "6, 3 poisson", "6 poisson, 3 bernoulli, 2 poisson"]
         );
     }

@@ -1,42 +1,42 @@
-//! What was found in new documents, on paper, as JSON and in files.
+//! The topics of new documents, as text, as JSON and in files.
 
 use super::files::{ACTIVATIONS, PART};
 use super::inference::Inference;
-use super::layers::in_words;
+use super::layers::describe;
 use super::report::{duration, grouped, percent, remainder};
-use hyperprior::report::SCHEMA;
-use crate::run_dir::{Columns, RunDirectory, WriteError};
 use crate::render::terminal::table;
+use crate::run_dir::{Columns, RunDirectory, WriteError};
+use hyperprior::report::SCHEMA;
 use hyperprior_def::{Corpus, Trained};
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// How many documents are shown.
+/// The number of documents shown.
 const ROWS: usize = 10;
-/// The longest name that is shown.
+/// The longest name shown.
 const NAME_MAX: usize = 40;
-/// Topics with less of a document than this are not worth a line, but for the first.
+/// Topics with a smaller share of a document are not shown, except the first.
 const SHARE_MIN: f64 = 0.01;
 
-/// What there is to tell.
+/// The results.
 pub struct NewDocumentTopics<'a> {
-    /// What was asked for.
+    /// The settings.
     pub inference: &'a Inference,
-    /// What the documents are called.
+    /// The name of the documents.
     pub name: String,
     /// The model.
     pub trained: &'a Trained,
-    /// The documents, in the words that it knows.
+    /// The documents, with the vocabulary of the run.
     pub corpus: &'a Corpus,
-    /// How many words it does not know.
+    /// The number of unknown words.
     pub unknown_len: u64,
-    /// For each document that is done E z of the lowest layer, and the bound.
+    /// E z of the bottom layer, and the bound, for each document done.
     pub found: Vec<(Vec<f32>, f64)>,
-    /// The time that it took.
+    /// The running time.
     pub wall_seconds: f64,
 }
 
-/// `summary.json`. What is not known is `null`.
+/// `summary.json`; `null` means unknown.
 #[derive(Debug, Serialize)]
 pub struct Summary<'a> {
     schema: u32,
@@ -52,7 +52,7 @@ pub struct Summary<'a> {
     documents: usize,
     inferred_documents: usize,
     empty_documents: usize,
-    /// Words that are known, and that are not.
+    /// The numbers of known and unknown words.
     tokens: u64,
     unknown_tokens: u64,
     /// The bound on ln p(words | weights), per word.
@@ -64,13 +64,13 @@ pub struct Summary<'a> {
     results: Vec<Found<'a>>,
 }
 
-/// What is found in a document.
+/// The topics of a document.
 #[derive(Debug, Serialize)]
 struct Found<'a> {
     document: &'a str,
     tokens: u64,
     elbo: Option<f64>,
-    /// The strongest first; none where no word is known.
+    /// The strongest first; empty if no word is known.
     topics: Vec<Strong>,
 }
 
@@ -78,18 +78,18 @@ struct Found<'a> {
 #[derive(Debug, Serialize)]
 struct Strong {
     topic: usize,
-    /// Of the words of the document.
+    /// The share of the document's words.
     share: f64,
     activation: f32,
 }
 
 impl NewDocumentTopics<'_> {
-    /// What was found in the next documents.
+    /// Adds the results for the next documents.
     pub fn add(&mut self, found: Vec<hyperprior_def::Inferred>) {
         self.found.extend(found.into_iter().map(|mut found| (found.activations.swap_remove(0), found.bound)));
     }
 
-    /// The words of a document that are known.
+    /// The number of known words in a document.
     fn tokens(&self, document: usize) -> u64 {
         self.corpus.document(document).1.iter().map(|count| *count as u64).sum()
     }
@@ -98,40 +98,39 @@ impl NewDocumentTopics<'_> {
         (0..self.corpus.documents_len()).filter(|d| self.corpus.document(*d).0.is_empty())
     }
 
-    /// What a person should know of what was read.
+    /// Notes on unknown words and empty documents.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         if self.unknown_len > 0 {
             let all = self.unknown_len + self.corpus.tokens_len();
             let [unknown, all] = [self.unknown_len, all].map(grouped);
-            notes.push(format!("{unknown} of {all} words are not among the terms of the run, and are left out"));
+            notes.push(format!("{unknown} of {all} words are not in the run's vocabulary and are ignored"));
         }
         let empty: Vec<usize> = self.empty_documents().collect();
         if let Some(first) = empty.first() {
             let of = grouped(self.corpus.documents_len() as u64);
             let first = shown(&self.corpus.names()[*first]);
-            let [is, their] = if empty.len() == 1 { ["has", "its row is"] } else { ["have", "their rows are"] };
-            let others = if empty.len() == 1 { format!("`{first}`") } else { format!("`{first}` the first of them") };
+            let [have, rows] = if empty.len() == 1 { ["has", "its row is"] } else { ["have", "their rows are"] };
+            let which = if empty.len() == 1 { format!("`{first}`") } else { format!("`{first}` is the first") };
             notes.push(format!(
-                "{} of {of} documents {is} no word that the run knows, {others}: {their} left empty",
+                "{} of {of} documents {have} no known word ({which}); {rows} empty",
                 grouped(empty.len() as u64)
             ));
         }
         notes
     }
 
-    /// What a person has to know before believing what was found.
+    /// Warnings about the results.
     fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let (epoch, epochs) = (self.trained.epoch(), self.trained.settings().epochs);
         if epoch < epochs {
-            warnings
-                .push(format!("the run is not finished: its topics are as they stood after epoch {epoch} of {epochs}"));
+            warnings.push(format!("the run is not finished: its topics are those after epoch {epoch} of {epochs}"));
         }
         let (done, len) = (self.found.len(), self.corpus.documents_len());
         if done < len {
             warnings.push(format!(
-                "only {} of {} documents were done before it was stopped",
+                "stopped after {} of {} documents",
                 grouped(done as u64),
                 grouped(len as u64)
             ));
@@ -139,7 +138,7 @@ impl NewDocumentTopics<'_> {
         warnings
     }
 
-    /// The bound per word of the documents that are done.
+    /// The bound per word over the documents done.
     fn elbo(&self) -> Option<f64> {
         let done = (0..self.found.len()).filter(|d| self.tokens(*d) > 0);
         let (bound, tokens) =
@@ -165,18 +164,18 @@ impl NewDocumentTopics<'_> {
         self.trained.words(latent, self.inference.words).into_iter().map(|word| word.word).collect()
     }
 
-    /// What a person reads.
+    /// The report as text.
     pub fn report(&self) -> String {
         let settings = self.trained.settings();
         let [documents, tokens] = [self.corpus.documents_len() as u64, self.corpus.tokens_len()].map(grouped);
-        let mut out = format!("{}: {documents} documents, {tokens} words that the run knows\n\n", self.name);
-        let bound = self.elbo().map_or_else(|| "–".to_owned(), |elbo| format!("{elbo:.4} per word"));
+        let mut out = format!("{}: {documents} documents, {tokens} words of the run's vocabulary\n\n", self.name);
+        let elbo = self.elbo().map_or_else(|| "–".to_owned(), |elbo| format!("{elbo:.4} per word"));
         for (label, text) in [
             ("run", format!("{}, {} epochs", self.inference.run.display(), self.trained.epoch())),
-            ("layers", in_words(&settings.layers)),
+            ("layers", describe(&settings.layers)),
             ("method", format!("{}, {} weights", settings.method, settings.weights)),
             ("time", duration(self.wall_seconds)),
-            ("bound", bound),
+            ("ELBO", elbo),
         ] {
             let _ = writeln!(out, "{label:<10}  {text}");
         }
@@ -193,13 +192,11 @@ impl NewDocumentTopics<'_> {
             let (name, tokens) = (shown(&self.corpus.names()[d]), grouped(self.tokens(d)));
             let strongest = self.strongest(d);
             if strongest.is_empty() {
-                rows.push(
-                    [name, tokens, "–".to_owned(), "–".to_owned(), "no word that the run knows".to_owned()].to_vec(),
-                );
+                rows.push([name, tokens, "–".to_owned(), "–".to_owned(), "no known word".to_owned()].to_vec());
                 continue;
             }
-            let told = strongest.iter().enumerate().filter(|(i, strong)| *i == 0 || strong.share >= SHARE_MIN);
-            for (i, strong) in told {
+            let shown = strongest.iter().enumerate().filter(|(i, strong)| *i == 0 || strong.share >= SHARE_MIN);
+            for (i, strong) in shown {
                 // A document is named once.
                 let [name, tokens] = if i == 0 { [name.clone(), tokens.clone()] } else { Default::default() };
                 let words = self.words(self.trained.order()[strong.topic - 1]).join(" ");
@@ -244,7 +241,7 @@ impl NewDocumentTopics<'_> {
         }
     }
 
-    /// `activations.csv`, laid out as that of the run, and `summary.json`.
+    /// Writes `activations.csv`, in the format of the run's, and `summary.json`.
     pub fn write(&self, run: &RunDirectory) -> Result<(), WriteError> {
         let column = |latent: usize| -> Vec<f32> {
             let one = |(d, (lowest, _)): (usize, &(Vec<f32>, f64))| {
@@ -264,7 +261,7 @@ impl NewDocumentTopics<'_> {
     }
 }
 
-/// A name that fits a table.
+/// A name, shortened to fit the table.
 fn shown(name: &str) -> String {
     match name.char_indices().nth(NAME_MAX) {
         Some((end, _)) => format!("{}…", &name[..end]),

@@ -1,6 +1,6 @@
-//! How well the words of documents that were set aside are foretold.
+//! Perplexity of hidden words in held-out documents.
 
-use super::batches::{HASTY, first};
+use super::batches::{QUICK_MAX, first};
 use crate::error::CliError;
 use hyperprior_def::heldout::{FitSettings, Heldout, Holdout, Measured, Predictor, unigram};
 use hyperprior_def::{Corpus, Training};
@@ -8,51 +8,51 @@ use hyperprior_def::{Corpus, Training};
 /// The perplexity of hidden words.
 #[derive(Clone, Copy, Debug)]
 pub struct Perplexity {
-    /// How many documents it is of.
+    /// The number of documents.
     pub documents: usize,
-    /// Of hidden word types, and of hidden words; each with what the shares of all words come to.
+    /// For hidden word types, and for hidden words; each with the perplexity of a unigram model.
     pub types: (Heldout, f64),
     pub words: (Heldout, f64),
 }
 
 impl Perplexity {
-    /// Of the first documents that were set aside, as far as they were measured. None where nothing could be hidden.
+    /// For the held-out documents that were evaluated. `None` if no words could be hidden.
     pub fn new(
         training: &Training,
         train: &Corpus,
         measured: &Corpus,
         [types, words]: [Measured; 2],
     ) -> Result<Option<Self>, CliError> {
-        let beside = |found: Measured, hide| -> Result<(Heldout, f64), CliError> {
-            Ok((found.heldout(), unigram(train, measured, hide, training.settings().seed)?))
+        let with_unigram = |found: Measured, hidden| -> Result<(Heldout, f64), CliError> {
+            Ok((found.heldout(), unigram(train, measured, hidden, training.settings().seed)?))
         };
-        let foretold = Self {
+        let perplexity = Self {
             documents: measured.documents_len(),
-            types: beside(types, Holdout::Types)?,
-            words: beside(words, Holdout::Tokens)?,
+            types: with_unigram(types, Holdout::Types)?,
+            words: with_unigram(words, Holdout::Tokens)?,
         };
-        Ok((foretold.types.0.hidden > 0.0 && foretold.words.0.hidden > 0.0).then_some(foretold))
+        Ok((perplexity.types.0.hidden > 0.0 && perplexity.words.0.hidden > 0.0).then_some(perplexity))
     }
 }
 
-/// A measurement that takes no longer than an epoch, for the person who watches.
+/// A quick evaluation for the progress bar that takes no longer than an epoch.
 pub struct Glance {
     corpus: Corpus,
 }
 
-/// Shorter than a real one: it is to be seen whether the number falls.
+/// Fewer steps than a full evaluation, but enough to see whether the perplexity falls.
 const QUICK: FitSettings = FitSettings { steps: 50, size: 0.2, draws: 1 };
 
 impl Glance {
-    /// Of as many documents as take an epoch's time.
+    /// With as many documents as take the time of an epoch.
     pub fn new(training: &Training, train: &Corpus, test: &Corpus) -> Self {
         let settings = training.settings();
         let steps = train.documents_len() * settings.local_steps as usize * settings.draws;
-        let documents = (steps / (QUICK.steps as usize * QUICK.draws)).clamp(1, HASTY);
+        let documents = (steps / (QUICK.steps as usize * QUICK.draws)).clamp(1, QUICK_MAX);
         Self { corpus: first(test, documents) }
     }
 
-    /// About the perplexity of hidden word types.
+    /// The approximate perplexity of hidden word types.
     pub fn perplexity(&self, training: &Training) -> Result<f64, CliError> {
         Ok(Predictor::new(training, QUICK)?.heldout(&self.corpus, Holdout::Types)?.perplexity)
     }

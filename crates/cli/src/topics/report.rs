@@ -1,14 +1,14 @@
-//! What a person reads about a finished training.
+//! The report of a topics run as text.
 
+use super::layers::describe;
 use super::perplexity::Perplexity;
-use super::layers::in_words;
 use super::summary::TopicsReport;
 use crate::render::terminal::table;
 use hyperprior_def::heldout::Heldout;
 use hyperprior_def::topics::{Theme, Topic, Word};
 use std::fmt::Write as _;
 
-/// How many topics of a layer are shown.
+/// The largest number of topics shown per layer.
 const ROWS: usize = 50;
 
 /// The whole report.
@@ -17,8 +17,8 @@ pub fn report(summary: &TopicsReport) -> String {
     for (label, text) in facts(summary) {
         let _ = writeln!(out, "{label:<10}  {text}");
     }
-    if let Some(foretold) = &summary.aside.foretold {
-        let _ = write!(out, "\n{}", perplexities(foretold));
+    if let Some(perplexity) = &summary.heldout.perplexity {
+        let _ = write!(out, "\n{}", perplexities(perplexity));
     }
     for (i, warning) in summary.warnings().iter().enumerate() {
         let _ = writeln!(out, "{}Warning: {warning}.", if i == 0 { "\n" } else { "" });
@@ -32,35 +32,35 @@ pub fn report(summary: &TopicsReport) -> String {
 
 fn corpus(summary: &TopicsReport) -> String {
     let (all, train) = (summary.corpus, summary.train);
-    let aside = match all.documents_len() - train.documents_len() {
+    let heldout = match all.documents_len() - train.documents_len() {
         0 => String::new(),
-        aside => format!("; {} documents set aside", grouped(aside as u64)),
+        heldout => format!("; {} held-out documents", grouped(heldout as u64)),
     };
     let [documents, terms] = [all.documents_len(), all.terms_len()].map(|len| grouped(len as u64));
-    format!("{}: {documents} documents, {terms} terms, {} words{aside}", summary.name, grouped(all.tokens_len()))
+    format!("{}: {documents} documents, {terms} terms, {} words{heldout}", summary.name, grouped(all.tokens_len()))
 }
 
 fn facts(summary: &TopicsReport) -> Vec<(&'static str, String)> {
     let settings = summary.training.settings();
     let epochs = if summary.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
     vec![
-        ("layers", in_words(&settings.layers)),
+        ("layers", describe(&settings.layers)),
         ("method", format!("{}, {} weights", settings.method, settings.weights)),
         ("epochs", format!("{}{epochs}", summary.training.epoch())),
         ("time", duration(summary.wall_seconds)),
-        ("bound", format!("{:.4} per word", summary.elbo)),
+        ("ELBO", format!("{:.4} per word", summary.elbo)),
     ]
 }
 
-/// The perplexity of hidden words, and what the shares of all words come to.
-fn perplexities(foretold: &Perplexity) -> String {
+/// The perplexity of hidden words, with that of a unigram model.
+fn perplexities(perplexity: &Perplexity) -> String {
     let row = |what: &str, (found, unigram): &(Heldout, f64)| {
         let numbers = [found.perplexity, found.perplexity_averaged, *unigram].map(figures);
         [what.to_owned()].into_iter().chain(numbers).collect::<Vec<_>>()
     };
     let rows =
-        [row("half of the word types hidden", &foretold.types), row("half of the words hidden", &foretold.words)];
-    let of = format!("perplexity, {} documents", grouped(foretold.documents as u64));
+        [row("half of the word types hidden", &perplexity.types), row("half of the words hidden", &perplexity.words)];
+    let of = format!("perplexity, {} documents", grouped(perplexity.documents as u64));
     table::render(&[of.as_str(), "plug-in", "averaged", "unigram"], &rows)
 }
 
@@ -83,7 +83,7 @@ fn upper(layer: usize, themes: &[Theme]) -> String {
         vec![theme.number.to_string(), format!("{:.2}", theme.activity), uses(theme), line(&theme.words)]
     };
     let rows: Vec<Vec<String>> = themes.iter().take(ROWS).map(row).collect();
-    let (own, below) = (format!("layer {layer}"), format!("raises in layer {}", layer - 1));
+    let (own, below) = (format!("layer {layer}"), format!("uses in layer {}", layer - 1));
     let header = [own.as_str(), "activity", below.as_str(), "words"];
     format!("{}{}", table::render(&header, &rows), remainder(themes.len(), rows.len()))
 }
@@ -95,7 +95,7 @@ fn line(words: &[Word]) -> String {
 pub fn remainder(len: usize, shown: usize) -> String {
     match len - shown {
         0 => String::new(),
-        more => format!("… and {more} more; --out DIR keeps all\n"),
+        more => format!("… and {more} more; save all with --out DIR\n"),
     }
 }
 
@@ -121,7 +121,7 @@ mod tests {
     use super::{duration, grouped};
 
     #[test]
-    fn digits_stand_in_threes() {
+    fn digits_are_grouped_in_threes() {
         assert_eq!(
             [0, 12, 999, 1000, 12_345, 1_234_567].map(grouped),
             ["0", "12", "999", "1,000", "12,345", "1,234,567"]

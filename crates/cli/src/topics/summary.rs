@@ -1,42 +1,42 @@
-//! A finished training in the numbers and words that are told of it, on paper and as JSON.
+//! The results of a topics run, and its `summary.json`.
 
 use super::heldout::HeldOut;
 use hyperprior::report::SCHEMA;
 use hyperprior_def::topics::{Theme, Word};
-use hyperprior_def::{Activity, WeightPosterior, Corpus, Topics, Training};
+use hyperprior_def::{Activity, Corpus, Topics, Training, WeightPosterior};
 use serde::Serialize;
 
-/// What there is to tell.
+/// The results.
 pub struct TopicsReport<'a> {
     /// The corpus's name.
     pub name: String,
-    /// All documents, and those that were trained on.
+    /// All documents, and the training documents.
     pub corpus: &'a Corpus,
     pub train: &'a Corpus,
-    /// The places in the corpus of those that were trained on and of those that were set aside.
+    /// The places of the training and the held-out documents in the corpus.
     pub places: [&'a [usize]; 2],
     /// The model.
     pub training: &'a Training<'a>,
-    /// Its latents in the documents trained on.
+    /// Its latents in the training documents.
     pub activity: Activity,
     /// Its latents by their words.
     pub topics: Topics,
-    /// What was found of documents that were set aside.
-    pub aside: HeldOut,
+    /// The results for the held-out documents.
+    pub heldout: HeldOut,
     /// The bound per word.
     pub elbo: f64,
-    /// (epoch, what was climbed per word).
+    /// (epoch, objective per word).
     pub trace: Vec<(u64, f64)>,
-    /// The time that it took.
+    /// The running time.
     pub wall_seconds: f64,
 }
 
-/// `summary.json`. What is not known is `null`.
+/// `summary.json`; `null` means unknown.
 #[derive(Debug, Serialize)]
 pub struct Summary<'a> {
     schema: u32,
     corpus: &'a str,
-    /// The lowest layer's, and every layer's from below.
+    /// The family of the bottom layer, and of every layer, bottom first.
     family: String,
     families: Vec<String>,
     layers: Vec<usize>,
@@ -49,14 +49,14 @@ pub struct Summary<'a> {
     heldout_documents: usize,
     measured_documents: usize,
     epochs: u32,
-    /// The bound per word: of the documents trained on with the weights, and of the part that is seen of those set aside.
+    /// The bound per word: for the training documents with the weights, and for the visible part of the held-out documents.
     elbo: f64,
     elbo_heldout: Option<f64>,
-    /// Of hidden word types, with means plugged in and with rates averaged over draws.
+    /// For hidden word types, with means plugged in and with rates averaged over draws.
     heldout_perplexity: Option<f64>,
     heldout_perplexity_averaged: Option<f64>,
     unigram_perplexity: Option<f64>,
-    /// Of hidden words.
+    /// For hidden words.
     completion_perplexity: Option<f64>,
     completion_perplexity_averaged: Option<f64>,
     completion_unigram_perplexity: Option<f64>,
@@ -64,14 +64,14 @@ pub struct Summary<'a> {
     wall_seconds: f64,
     warnings: Vec<String>,
     topics: Vec<Vec<&'a str>>,
-    /// The layers above, from below.
+    /// The layers above the bottom layer, lowest first.
     upper: Vec<Vec<Upper<'a>>>,
 }
 
-/// A latent above the lowest layer.
+/// A latent above the bottom layer.
 #[derive(Debug, Serialize)]
 struct Upper<'a> {
-    /// The numbers of those that it raises in the layer below, from 1.
+    /// The numbers of the latents that it uses in the layer below, from 1.
     uses: Vec<usize>,
     words: Vec<&'a str>,
 }
@@ -86,35 +86,34 @@ fn words_of(words: &[Word]) -> Vec<&str> {
     words.iter().map(|word| word.word.as_str()).collect()
 }
 
-/// What is said of topics that foretell worse than a model without any.
+/// The warning for topics that predict worse than a unigram model.
 fn worse(perplexity: f64, unigram: f64, weights: WeightPosterior) -> Option<String> {
-    let said = format!(
-        "the topics foretell hidden word types worse than the shares of all words do (perplexity {perplexity:.0} against \
-         {unigram:.0})"
+    let warning = format!(
+        "the topics predict hidden word types worse than a unigram model (perplexity {perplexity:.0} against {unigram:.0})"
     );
-    (perplexity > unigram).then(|| said + advice(weights))
+    (perplexity > unigram).then(|| warning + advice(weights))
 }
 
 fn advice(weights: WeightPosterior) -> &'static str {
     match weights {
-        WeightPosterior::Point => "; look at their words before you use them",
+        WeightPosterior::Point => "; inspect their words before you use them",
         _ => "; try --weights point",
     }
 }
 
 impl TopicsReport<'_> {
-    /// Whether it was stopped before its end.
+    /// Whether training was stopped early.
     pub fn is_stopped(&self) -> bool {
         self.training.epoch() < self.training.settings().epochs
     }
 
-    /// How many of the documents set aside were measured, of how many, where that was not all.
+    /// The number of held-out documents evaluated and the number of all, if not all were evaluated.
     pub fn unmeasured(&self) -> Option<(usize, usize)> {
-        let (measured, len) = (self.aside.activity.len(), self.places[1].len());
+        let (measured, len) = (self.heldout.activity.len(), self.places[1].len());
         (measured < len).then_some((measured, len))
     }
 
-    /// What a person has to know before believing the topics.
+    /// Warnings about the topics.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         let (epoch, epochs) = (self.training.epoch(), self.training.settings().epochs);
@@ -122,18 +121,17 @@ impl TopicsReport<'_> {
             warnings.push(format!("the training was stopped after epoch {epoch} of {epochs}"));
         }
         if let Some((measured, len)) = self.unmeasured().filter(|_| !self.is_stopped()) {
-            warnings
-                .push(format!("only {measured} of the {len} documents set aside were measured before it was stopped"));
+            warnings.push(format!("only {measured} of the {len} held-out documents were evaluated before the run was stopped"));
         }
         let weights = self.training.settings().weights;
-        warnings.extend(self.aside.foretold.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));
+        warnings.extend(self.heldout.perplexity.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));
         warnings
     }
 
     /// `summary.json`.
     pub fn summary(&self) -> Summary<'_> {
         let settings = self.training.settings();
-        let [types, words] = [self.aside.foretold.map(|f| f.types), self.aside.foretold.map(|f| f.words)];
+        let [types, words] = [self.heldout.perplexity.map(|f| f.types), self.heldout.perplexity.map(|f| f.words)];
         Summary {
             schema: SCHEMA,
             corpus: &self.name,
@@ -147,7 +145,7 @@ impl TopicsReport<'_> {
             terms: self.corpus.terms_len(),
             tokens: self.corpus.tokens_len(),
             heldout_documents: self.corpus.documents_len() - self.train.documents_len(),
-            measured_documents: self.aside.foretold.map_or(0, |foretold| foretold.documents),
+            measured_documents: self.heldout.perplexity.map_or(0, |perplexity| perplexity.documents),
             epochs: self.training.epoch(),
             elbo: self.elbo,
             elbo_heldout: types.map(|(found, _)| found.elbo_per_word),
@@ -171,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_that_say_little_are_warned_of() {
+    fn topics_worse_than_unigrams_get_a_warning() {
         assert_eq!(worse(900.0, 1000.0, WeightPosterior::Gamma), None);
         let said = worse(1100.0, 1000.0, WeightPosterior::Gamma).expect("a warning");
         assert!(said.contains("(perplexity 1100 against 1000)") && said.contains("--weights point"), "{said}");

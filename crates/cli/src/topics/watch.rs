@@ -1,4 +1,4 @@
-//! What is seen of a training while it runs.
+//! The progress of a topics run.
 
 use hyperprior_def::Epoch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -10,37 +10,45 @@ pub struct Watch {
     quiet: bool,
     words: f64,
     spent: Duration,
-    glanced: Option<f64>,
-    /// What was climbed last, per word.
-    climbed: f64,
+    /// The last quick perplexity.
+    perplexity: Option<f64>,
+    /// The last objective per word.
+    objective: f64,
 }
 
 impl Watch {
-    /// Nothing seen yet of so many epochs.
+    /// A bar for this many epochs.
     pub fn new(epochs: u32, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(epochs.into()), target);
         let style = ProgressStyle::with_template("{msg:51} {wide_bar:.cyan} epoch {pos}/{len} left {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar.set_message("reading");
-        // An epoch may take long.
+        // An epoch may take a long time.
         bar.enable_steady_tick(Duration::from_millis(500));
-        Self { bar, quiet, words: 0.0, spent: Duration::ZERO, glanced: None, climbed: 0.0 }
+        Self { bar, quiet, words: 0.0, spent: Duration::ZERO, perplexity: None, objective: 0.0 }
     }
 
-    /// Whether anyone sees it.
-    pub fn is_seen(&self) -> bool {
+    /// Whether the bar is visible.
+    pub fn is_visible(&self) -> bool {
         !self.bar.is_hidden()
     }
 
-    /// Says something that stays, unless the person wants quiet.
+    /// Prints a note, unless quiet.
     pub fn note(&self, note: &str) {
         if !self.quiet {
-            self.bar.suspend(|| eprintln!("Warning: {note}"));
+            self.bar.suspend(|| eprintln!("Note: {note}"));
         }
     }
 
-    /// From now on it is documents that are counted, so many.
+    /// Prints a warning, unless quiet.
+    pub fn warn(&self, warning: &str) {
+        if !self.quiet {
+            self.bar.suspend(|| eprintln!("Warning: {warning}"));
+        }
+    }
+
+    /// From now on, counts documents.
     pub fn documents(&self, what: &'static str, len: usize) {
         let style = ProgressStyle::with_template("{msg:51} {wide_bar:.cyan} {pos}/{len} left {eta}");
         self.bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
@@ -49,45 +57,45 @@ impl Watch {
         self.say(what);
     }
 
-    /// So many of them are done.
+    /// Sets the number of documents done.
     pub fn done(&self, documents: usize) {
         self.bar.set_position(documents as u64);
     }
 
-    /// Says what comes next.
+    /// Shows the name of the next phase.
     pub fn say(&self, words: &'static str) {
         self.bar.set_message(words);
         self.bar.tick();
     }
 
-    /// Starts the clock that the time left is judged by.
+    /// Starts the clock for the remaining time.
     pub fn begin(&self) {
         self.bar.reset();
         self.say("first epoch");
     }
 
-    /// An epoch over so many words that began then.
+    /// Shows a finished epoch.
     pub fn epoch(&mut self, epoch: &Epoch, words: f64, began: Instant) {
         self.words += words;
         self.spent += began.elapsed();
-        self.climbed = epoch.objective / words;
+        self.objective = epoch.objective / words;
         self.bar.set_position(epoch.number.into());
         self.show();
     }
 
-    /// The perplexity was about this.
+    /// Shows a quick perplexity.
     pub fn glance(&mut self, perplexity: f64) {
-        self.glanced = Some(perplexity);
+        self.perplexity = Some(perplexity);
         self.show();
     }
 
     fn show(&self) {
         let speed = short(self.words / self.spent.as_secs_f64().max(1e-9));
-        let glanced = self.glanced.map_or_else(String::new, |p| format!(" · held-out {p:.0}"));
-        self.bar.set_message(format!("bound {:.4}/word{glanced} · {speed} words/s", self.climbed));
+        let perplexity = self.perplexity.map_or_else(String::new, |p| format!(" · perplexity {p:.0}"));
+        self.bar.set_message(format!("ELBO {:.4}/word{perplexity} · {speed} words/s", self.objective));
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -95,12 +103,12 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Whatever is said after a failure stands on a line of its own.
+        // An error message starts on its own line.
         self.finish();
     }
 }
 
-/// Two or three figures.
+/// Two or three significant figures.
 fn short(x: f64) -> String {
     match x {
         x if x < 1e3 => format!("{x:.0}"),

@@ -64,7 +64,10 @@ pub struct Checkpoint {
 
 impl std::fmt::Debug for Checkpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter) -> std::fmt::Result {
-        f.debug_struct("Checkpoint").field("finished", &self.state.finished.len()).field("passed", &self.passed).finish()
+        f.debug_struct("Checkpoint")
+            .field("finished", &self.state.finished.len())
+            .field("passed", &self.passed)
+            .finish()
     }
 }
 

@@ -178,7 +178,10 @@ impl fmt::Display for Finding {
         let percent = |share: f64| 100.0 * share;
         match self {
             Self::FitStopped { step, steps } => {
-                write!(f, "the fit was stopped at step {step} of {steps}; the draws come from the approximation at that step")
+                write!(
+                    f,
+                    "the fit was stopped at step {step} of {steps}; the draws come from the approximation at that step"
+                )
             }
             Self::ElboRising { is_budget_spent: true } => {
                 f.write_str("the ELBO was still rising when the time budget ran out")
@@ -201,7 +204,10 @@ impl fmt::Display for Finding {
                 percent(*drawn)
             ),
             Self::RestartsDisagree { rhat, latent } => {
-                write!(f, "fits from different starts disagree about {latent} (R̂ = {rhat:.2}), although their ELBOs are close")
+                write!(
+                    f,
+                    "fits from different starts disagree about {latent} (R̂ = {rhat:.2}), although their ELBOs are close"
+                )
             }
             Self::HighKhat { khat, limit, is_moved } => {
                 write!(f, "k̂ = {khat:.2} is above {limit:.2}: the approximation misses part of the posterior")?;
@@ -226,13 +232,20 @@ impl fmt::Display for Finding {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")
             }
             Self::InvalidDraws { invalid, drawn, fault } => {
-                write!(f, "{invalid} of {drawn} draws of the approximation are impossible in the model; the ELBO excludes them")?;
+                write!(
+                    f,
+                    "{invalid} of {drawn} draws of the approximation are impossible in the model; the ELBO excludes them"
+                )?;
                 match fault {
                     Some(CommonFault { fault, count, of }) if count == of => {
                         write!(f, ". The cause is {}, such as {}", fault.factor, fault.reason)
                     }
                     Some(CommonFault { fault, count, of }) => {
-                        write!(f, ". In {count} of {of} examined, the cause is {}, such as {}", fault.factor, fault.reason)
+                        write!(
+                            f,
+                            ". In {count} of {of} examined, the cause is {}, such as {}",
+                            fault.factor, fault.reason
+                        )
                     }
                     None => Ok(()),
                 }

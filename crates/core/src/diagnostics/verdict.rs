@@ -41,9 +41,7 @@ impl Inferred {
                 let more = Remedy::MoreSteps { steps: Some(steps.saturating_mul(2)) };
                 (Severity::Distrust, Finding::ElboRising { is_budget_spent }, more)
             }
-            None => {
-                (Severity::MeansOnly, Finding::TooFewSteps { steps: step, is_budget_spent }, Remedy::DefaultSteps)
-            }
+            None => (Severity::MeansOnly, Finding::TooFewSteps { steps: step, is_budget_spent }, Remedy::DefaultSteps),
         };
         let remedy = if is_budget_spent { Remedy::MoreTime } else { remedy };
         Some(Diagnostic::new(severity, finding, vec![remedy]))

@@ -239,7 +239,8 @@ impl<'a> Fit<'a> {
             let settings = BoundSettings { draws: RANKING_DRAWS, samples: 0, seed: self.settings.seed };
             // If q is impossible there, the bound is −∞.
             let bound = |theta: &[f64], phi: &[f64]| {
-                objective::evaluate(self.model, self.q, (theta, phi), &settings).map_or(f64::NEG_INFINITY, |b| b.elbo.value)
+                objective::evaluate(self.model, self.q, (theta, phi), &settings)
+                    .map_or(f64::NEG_INFINITY, |b| b.elbo.value)
             };
             let mut elbo = bound(&theta, &phi);
             // While the parameters still drift, the last iterate may be the best.

@@ -113,7 +113,8 @@ pub(super) fn tempered_starts(
     settings: &StartSettings,
 ) -> Result<Vec<Start>> {
     let chains = temper(model, seed, settings)?;
-    let cluster = |number| cluster(&chains, q, settings.scale, &mut stream(seed, Purpose::Temper.step(), 1 + number, 0));
+    let cluster =
+        |number| cluster(&chains, q, settings.scale, &mut stream(seed, Purpose::Temper.step(), 1 + number, 0));
     Ok((0..settings.tries as u64).map(cluster).collect())
 }
 

@@ -362,7 +362,9 @@ mod tests {
             let gradient: Vec<f64> = theta.iter().zip(&noise).map(|(x, n)| goal - x + n).collect();
             theta.iter_mut().zip(&gradient).for_each(|(x, g)| *x += size * g);
             let elbo = bound(&theta);
-            if stopping.push(&Step { theta: &theta, phi: &[], gradient: &gradient, elbo }) && stopping.is_stage_over(&RULE) {
+            if stopping.push(&Step { theta: &theta, phi: &[], gradient: &gradient, elbo })
+                && stopping.is_stage_over(&RULE)
+            {
                 break;
             }
         }

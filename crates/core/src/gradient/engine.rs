@@ -191,7 +191,7 @@ impl GradientEngine {
     }
 
     /// The error that names the first draw that is not finite.
-    pub fn not_finite(&self, model: &dyn Model, step: u64) -> Error {
+    pub(crate) fn not_finite(&self, model: &dyn Model, step: u64) -> Error {
         let example = self.blocks.iter().find_map(|b| {
             let s = b.pass.integrand.iter().position(|f| !f.is_finite())?;
             Some(describe(model, &b.pass.draws.z, s, b.pass.log_p[s]))

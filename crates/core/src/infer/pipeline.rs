@@ -42,7 +42,7 @@ const TRIES: u64 = 2;
 const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
-/// The share, in standard deviations, of the importance weights' error that the moves may leave.
+/// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.005;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
 /// are unreliable.
@@ -94,7 +94,9 @@ pub fn infer<'s>(
         let reason = "it must be a number of nats above 0";
         return Err(Error::BadSetting { field: "accuracy", value: settings.accuracy.to_string(), reason });
     }
-    if let Some(i) = (0..latents.len()).find(|i| !latents.support(*i).is_discrete() && latents.support(*i) != Support::Real) {
+    if let Some(i) =
+        (0..latents.len()).find(|i| !latents.support(*i).is_discrete() && latents.support(*i) != Support::Real)
+    {
         return Err(Error::BadLatent {
             name: latents.name(i),
             reason: "inference needs continuous latents on the real line; transform it and add the log of the derivative to the \
@@ -215,7 +217,8 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
     let mut candidates = Vec::new();
     if settings.method == Method::Auto && settings.parts.prior.is_none() {
         let rising = if work.is_heavy(&best.whitened) { vec![] } else { vec![Method::Mixture(2 * components_len)] };
-        (best, candidates) = grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
+        (best, candidates) =
+            grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
     }
     let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
     finish(best, candidates, restarts, work)
@@ -246,7 +249,12 @@ fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) 
 }
 
 /// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
-fn finish(best: Candidate, candidates: Vec<CandidateSummary>, restarts: Option<Restarts>, work: &mut Work) -> Result<Inferred> {
+fn finish(
+    best: Candidate,
+    candidates: Vec<CandidateSummary>,
+    restarts: Option<Restarts>,
+    work: &mut Work,
+) -> Result<Inferred> {
     let settings = work.settings;
     let Candidate { whitened, q, fitted, has_converged, method } = best;
     let (whitened, q) = (&whitened, &q);

@@ -59,7 +59,9 @@ pub enum DrawsError {
         name: String,
     },
     /// A discrete column holds a value that is not a whole number.
-    #[error("draw {draw} of the discrete variable `{name}` is {value}, which is not a whole number that can be stored exactly")]
+    #[error(
+        "draw {draw} of the discrete variable `{name}` is {value}, which is not a whole number that can be stored exactly"
+    )]
     NotWhole {
         /// The column.
         name: String,

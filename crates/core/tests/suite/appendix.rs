@@ -10,21 +10,20 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
-use hyperprior::objective::{BoundSettings, evaluate};
+use crate::support::{Law, Small, batch, coins, every, fixed_noise, numbers, priors};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Beta, Family, Gamma, LogNormal, Normal};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::math::special::{HALF_LN_2_PI, sigmoid};
 use hyperprior::model::Support;
+use hyperprior::objective::{BoundSettings, evaluate};
 use hyperprior::prior::{Covariance, Gaussian, Prior};
 use hyperprior::recursive::{InverseFlow, Space};
 use hyperprior::{Batch, Variational};
 use hyperprior_testkit::finite_difference::{assert_close, gradient};
 use hyperprior_testkit::mean::MeanTest;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{Law, Small, batch, coins, every, fixed_noise, numbers, priors};
 
 /// T2's prior λ = μ + Lε, and r_i = N(a_i + b_i z_i, s_i²).
 const MU: [f64; 2] = [0.5, -1.0];

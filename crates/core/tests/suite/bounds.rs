@@ -3,23 +3,22 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
-use hyperprior::objective::{BoundSettings, Bounds, Estimate, evaluate};
-use hyperprior::objective::Pass;
+use crate::support::{
+    Law, Small, assert_gradient, coins, every, fixed_noise, moves, numbers, priors, recursives, variational,
+};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::linalg::{lower_solve, packed, packed_len};
 use hyperprior::math::random::stream;
 use hyperprior::math::special::log_sum_exp;
 use hyperprior::model::Support;
+use hyperprior::objective::Pass;
+use hyperprior::objective::{BoundSettings, Bounds, Estimate, evaluate};
 use hyperprior::prior::{Covariance, Gaussian, Mixture, Prior, Start};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::{Model, Variational, exact};
 use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::mean::MeanTest;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{
-    Law, Small, assert_gradient, coins, every, fixed_noise, moves, numbers, priors, recursives, variational,
-};
 
 const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, Small, assert_gradient, fixed_noise, moves, numbers, priors, recursives};
 use hyperprior::gradient::{Estimator, GradientSettings};
 use hyperprior::likelihood::{Factor, Likelihood, MeanField};
 use hyperprior::math::bijector::Bijector;
@@ -16,7 +16,6 @@ use hyperprior::{Model, Variational};
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::quadrature::Rule;
 use std::sync::Arc;
-use crate::support::{Law, Small, assert_gradient, fixed_noise, moves, numbers, priors, recursives};
 
 /// Shorter than for discrete latents, because a planar layer over one number with a small w is sharp.
 const STEP: f64 = 2e-3;

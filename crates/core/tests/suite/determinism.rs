@@ -2,11 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
-use hyperprior::objective::{BoundSettings, evaluate};
 use hyperprior::fit::{Fit, FitSettings, Quiet, StartSettings, fit};
 use hyperprior::gradient::{Estimator, GradientSettings};
 use hyperprior::likelihood::MeanField;
+use hyperprior::objective::{BoundSettings, evaluate};
 use hyperprior::prior::{Covariance, Mixture, PlanarFlow, Prior, Start};
 use hyperprior::recursive::{InverseFlow, Recursive, Space};
 use hyperprior::targets::{CorrelatedCounts, CountTarget};

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, Small, every, numbers};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::Normal;
@@ -15,7 +15,6 @@ use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::finite_difference::{assert_close, gradient};
 use hyperprior_testkit::mean::{MeanTest, assert_mean};
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{Law, Small, every, numbers};
 
 /// T4. Catches a score or a path derivative of the normal that is off, in mean or in spread: q = N(.3, .8²), p = N(1, 1).
 #[test]

@@ -3,7 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{
+    Law, Small, assert_gradient, coin_and_die, coins, count, every, fixed_noise, numbers, priors, recursives,
+    variational,
+};
 use hyperprior::gradient::{Estimator, GradientSettings};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::random::stream;
@@ -13,10 +16,6 @@ use hyperprior::{Model, Variational};
 use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{
-    Law, Small, assert_gradient, coin_and_die, coins, count, every, fixed_noise, numbers, priors, recursives,
-    variational,
-};
 
 /// Differences with steps of 1e-2, extrapolated twice, have an error of 1e-12 times a seventh derivative, which for these bounds
 /// is at most a few thousand.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{GivenPrior, GivenRecursive, Law, Small, assert_gradient, every};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::Poisson;
 use hyperprior::math::special::{ln_choose, ln_gamma};
@@ -12,7 +12,6 @@ use hyperprior::{Model, Variational};
 use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::finite_difference::assert_close;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{GivenPrior, GivenRecursive, Law, Small, assert_gradient, every};
 
 /// The documented numbers have six digits.
 const SIX_DIGITS: f64 = 6e-7;

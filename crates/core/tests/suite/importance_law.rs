@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, Small, assert_gradient, every};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings, plan};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::Bernoulli;
@@ -15,7 +15,6 @@ use hyperprior::{Variational, objective};
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::mean::{MeanTest, assert_mean};
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{Law, Small, assert_gradient, every};
 
 /// A coin whose sides differ.
 fn coin() -> Small {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, assert_gradient, coins, every, fixed_noise, numbers};
 use hyperprior::gradient::{Estimator, GradientSettings};
 use hyperprior::likelihood::{Factor, MeanField};
 use hyperprior::math::bijector::Bijector;
@@ -14,7 +14,6 @@ use hyperprior::recursive::{InverseFlow, SameAsPrior, Space};
 use hyperprior::{Batch, Error, Result, Variational};
 use hyperprior_testkit::enumerate::counts;
 use hyperprior_testkit::finite_difference::gradient;
-use crate::support::{Law, assert_gradient, coins, every, fixed_noise, numbers};
 
 fn network(noise_len: usize, lambda_len: usize) -> NetworkPrior<MlpMap> {
     NetworkPrior::new(MlpMap::new(noise_len, &[4, 3], lambda_len).unwrap()).unwrap()
@@ -167,7 +166,10 @@ fn parts_that_need_a_density_are_refused() {
     );
     let mixed = || MeanField::new(vec![Factor::Family(Box::new(Bernoulli)), point()]).unwrap();
     let recursive = InverseFlow::new(&mixed(), 1, 2, Space::Noise);
-    refused(Variational::new(mixed(), network(2, 2), recursive), &["combined with other latents", "use a Gaussian or a mixture"]);
+    refused(
+        Variational::new(mixed(), network(2, 2), recursive),
+        &["combined with other latents", "use a Gaussian or a mixture"],
+    );
     refused(Variational::new(mixed(), network(2, 2), SameAsPrior), &["combined with other latents"]);
 
     // A map that is not square has no inverse flow on its noise.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{assert_gradient, numbers};
 use hyperprior::fit::Quiet;
 use hyperprior::gradient::GradientSettings;
 use hyperprior::likelihood::{Factor, MeanField};
@@ -15,7 +15,6 @@ use hyperprior::prior::{Covariance, Delta, Gaussian, Mixture, Start};
 use hyperprior::recursive::{InverseFlow, SameAsPrior, Space};
 use hyperprior::{Batch, Result, Variational};
 use hyperprior_testkit::finite_difference;
-use crate::support::{assert_gradient, numbers};
 
 /// β ~ N(0, 2²); z_n ~ N(β, 1); x_n ~ N(z_n, 0.5²). Everything is Gaussian, so the posterior is known.
 struct Normals {

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{assert_gradient, numbers, priors, recursives};
 use hyperprior::likelihood::{Factor, Kind, Likelihood, MeanField};
 use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Categorical, Normal, Poisson};
@@ -18,7 +18,6 @@ use hyperprior_testkit::mean::MeanTest;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use std::sync::Arc;
-use crate::support::{assert_gradient, numbers, priors, recursives};
 
 /// The probability that a correct sampler fails; with fixed seeds, a failure means that the values changed.
 const ALPHA: f64 = 1e-6;

@@ -3,8 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
-use hyperprior::objective::{BoundSettings, evaluate};
+use crate::support::{Law, Small, coins, count, every, fixed_noise, numbers};
 use hyperprior::fit::{Fit, FitSettings, Fitted, Quiet, StartKind, StartSettings, fit};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Factor, MeanField};
@@ -12,10 +11,10 @@ use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Normal, Poisson};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::model::{Latents, Support};
+use hyperprior::objective::{BoundSettings, evaluate};
 use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Density, Gaussian, Mixture, PlanarFlow, Prior, Start};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::{Batch, Error, Model, Result, Variational, exact};
-use crate::support::{Law, Small, coins, count, every, fixed_noise, numbers};
 
 #[track_caller]
 fn says<T>(result: Result<T>, words: &[&str]) {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, assert_gradient, batch, coins, every, numbers};
 use hyperprior::exact;
 use hyperprior::gradient::{GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Factor, MeanField};
@@ -13,16 +13,15 @@ use hyperprior::math::scratch::Scratch;
 use hyperprior::math::special::sigmoid;
 use hyperprior::model::{Latents, Support};
 use hyperprior::prior::{
-    Copula, Covariance, Delta, Density, Gaussian, GaussianProcessMap, LevelMap, LinearMap, LowRank, NormalMarginal,
-    Atoms, Prior, SinhArcsinh, FactorialMixture,
+    Atoms, Copula, Covariance, Delta, Density, FactorialMixture, Gaussian, GaussianProcessMap, LevelMap, LinearMap,
+    LowRank, NormalMarginal, Prior, SinhArcsinh,
 };
-use hyperprior::recursive::{InverseFlow, HierarchicalRecursive, Recursive, Responsibilities, SameAsPrior, Space};
+use hyperprior::recursive::{HierarchicalRecursive, InverseFlow, Recursive, Responsibilities, SameAsPrior, Space};
 use hyperprior::{Batch, Model, Variational};
 use hyperprior_testkit::enumerate::product;
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::mean::assert_mean;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{Law, assert_gradient, batch, coins, every, numbers};
 
 fn logit(p: f64) -> f64 {
     (p / (1.0 - p)).ln()
@@ -104,10 +103,11 @@ fn a_copula_of_normals_is_a_gaussian() {
 /// log p + log|dz/dλ| − log q(λ), with no r.
 #[test]
 fn with_point_masses_q_of_z_is_the_copulas_density() {
-    let model = crate::support::Small::new(&[Support::Positive; 2], |z| -z[0] - 0.5 * z[1] * z[0]).with_gradient(|z, d| {
-        d[0] = -1.0 - 0.5 * z[1];
-        d[1] = -0.5 * z[0];
-    });
+    let model =
+        crate::support::Small::new(&[Support::Positive; 2], |z| -z[0] - 0.5 * z[1] * z[0]).with_gradient(|z, d| {
+            d[0] = -1.0 - 0.5 * z[1];
+            d[1] = -0.5 * z[0];
+        });
     let factors = || vec![Factor::PointMass(Bijector::Exp), Factor::PointMass(Bijector::Exp)];
     let prior = Copula::of(SinhArcsinh, 2, 1).unwrap();
     let theta = numbers(prior.parameters_len(), 0.5, 3);

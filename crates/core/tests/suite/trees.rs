@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Law, Small, assert_gradient, batch, every, fixed_noise, numbers};
 use hyperprior::fit::{FitSettings, Quiet, fit};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
 use hyperprior::likelihood::{Likelihood, Tree};
@@ -17,7 +17,6 @@ use hyperprior_testkit::enumerate::{counts, product};
 use hyperprior_testkit::finite_difference;
 use hyperprior_testkit::goodness::chi_square;
 use std::sync::Arc;
-use crate::support::{Law, Small, assert_gradient, batch, every, fixed_noise, numbers};
 
 /// A die with three sides that depends on the coin after it, and a coin that depends on the die.
 fn family_tree() -> Tree {

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
+use crate::support::{Joint, Law, Small, every};
 use hyperprior::gradient::{Estimator, GradientSettings, Terms};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::Bernoulli;
@@ -12,7 +12,6 @@ use hyperprior::recursive::{InverseFlow, Recursive, Space};
 use hyperprior::{Variational, exact};
 use hyperprior_testkit::finite_difference::assert_close;
 use hyperprior_testkit::quadrature::Rule;
-use crate::support::{Joint, Law, Small, every};
 
 /// The documented numbers have six digits.
 const SIX_DIGITS: f64 = 6e-7;

@@ -3,16 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
-
-use hyperprior::objective::Pass;
+use crate::support::{GivenPrior, GivenRecursive, batch, numbers};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::Bernoulli;
 use hyperprior::math::linalg::{cholesky, lower_solve, packed};
 use hyperprior::math::special::softplus;
+use hyperprior::objective::Pass;
 use hyperprior::targets::Ising;
 use hyperprior::{Variational, exact};
 use hyperprior_testkit::enumerate::{counts, product};
-use crate::support::{GivenPrior, GivenRecursive, batch, numbers};
 
 const SPINS: usize = 8;
 const J: f64 = 0.5;

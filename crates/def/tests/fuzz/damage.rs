@@ -45,8 +45,8 @@ fn changed_at_every_byte() {
         (0..model.len()).for_each(|at| drop(of_model(&changed(model, at)).to_owned()));
         // In the numbers only the checksum can detect a change.
         let [among, model_among] = [checkpoint, model].map(|file| file.len() - 50);
-        assert_eq!(of_checkpoint(&corpus, &changed(checkpoint, among)), "it is damaged: its checksum does not agree");
-        assert_eq!(of_model(&changed(model, model_among)), "it is damaged: its checksum does not agree");
+        assert_eq!(of_checkpoint(&corpus, &changed(checkpoint, among)), "it is damaged: its checksum does not match");
+        assert_eq!(of_model(&changed(model, model_among)), "it is damaged: its checksum does not match");
     }
 }
 

@@ -1,4 +1,4 @@
-//! One cell after another: trained, or gone on with, and measured on the documents that were set aside.
+//! Trains a cell, or resumes its training, and evaluates it on the held-out documents.
 
 use super::numbers::{Numbers, Point};
 use super::plan::{Cell, spread};
@@ -7,19 +7,19 @@ use super::store::Store;
 use super::watch::{Watch, Work};
 use crate::error::CliError;
 use crate::progress::StopFlag;
-use crate::topics::in_parts;
+use crate::topics::in_batches;
 use hyperprior_def::heldout::{Holdout, Measured, Predictor, unigram};
 use hyperprior_def::{Corpus, Trained, Training};
 use std::time::{Duration, Instant};
 
-/// How long work may be lost when the process is killed.
-const SAVED_EVERY: Duration = Duration::from_secs(60);
+/// The time between checkpoints.
+const SAVE_EVERY: Duration = Duration::from_secs(60);
 
-/// The documents of a seed, and where what comes of them goes.
+/// The documents of a seed, and the store for results.
 pub struct Bench<'a> {
     pub choice: Choice,
     pub work: Work,
-    /// The documents to train on, how many were set aside, and those of them that are measured.
+    /// The training documents, the number of held-out documents, and those to evaluate.
     pub train: &'a Corpus,
     pub heldout_len: usize,
     pub test: &'a Corpus,
@@ -28,34 +28,34 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// The numbers of a cell; nothing where someone asked to stop, and then it can be gone on with.
+    /// The numbers of a cell; `None` after a signal, with a checkpoint to resume from.
     pub fn cell(&self, cell: &Cell, watch: &mut Watch) -> Result<Option<Numbers>, CliError> {
         let settings = cell.settings(self.choice.train());
-        let kept = self.store.training(cell, self.train, &settings).unwrap_or_else(|reason| {
-            watch.say(&format!("Warning: {} starts anew: {reason}", cell.describe()));
+        let saved = self.store.training(cell, self.train, &settings).unwrap_or_else(|reason| {
+            watch.say(&format!("Note: {} starts over: {reason}", cell.describe()));
             None
         });
-        let (mut training, mut seconds) = match kept {
-            Some(kept) => kept,
+        let (mut training, mut seconds) = match saved {
+            Some(saved) => saved,
             None => (Training::new(self.train, &settings)?, 0.0),
         };
         watch.skip(f64::from(training.epoch()) * self.work.epoch(cell));
-        self.climb(cell, &mut training, &mut seconds, watch);
+        self.run_epochs(cell, &mut training, &mut seconds, watch);
         let found = match training.epoch() < settings.epochs {
             true => None,
             false => self.measure(cell, &training, seconds, watch)?,
         };
         match &found {
             None => self.save(cell, &training, seconds, watch),
-            // For a curve, be it asked for now or later.
-            Some(_) if cell.layers.0.len() == 1 => self.store.keep_model(cell, &training)?,
+            // For a curve, requested now or later.
+            Some(_) if cell.layers.0.len() == 1 => self.store.save_model(cell, &training)?,
             Some(_) => {}
         }
         Ok(found)
     }
 
-    /// Epoch after epoch, until the last or until someone asks to stop.
-    fn climb(&self, cell: &Cell, training: &mut Training, seconds: &mut f64, watch: &mut Watch) {
+    /// Runs epochs until the last one or a signal.
+    fn run_epochs(&self, cell: &Cell, training: &mut Training, seconds: &mut f64, watch: &mut Watch) {
         let epochs = training.settings().epochs;
         let mut saved = Instant::now();
         while training.epoch() < epochs && !self.stop.is_raised() {
@@ -63,19 +63,19 @@ impl Bench<'_> {
             let epoch = training.run_epoch().number;
             *seconds += began.elapsed().as_secs_f64();
             watch.advance(self.work.epoch(cell), &format!("epoch {epoch}/{epochs}"));
-            if saved.elapsed() > SAVED_EVERY {
+            if saved.elapsed() > SAVE_EVERY {
                 self.save(cell, training, *seconds, watch);
                 saved = Instant::now();
             }
         }
     }
 
-    /// A disk that is full is no reason to end a training: there may be room later.
+    /// Saves a checkpoint. A full disk does not end the training: there may be space later.
     fn save(&self, cell: &Cell, training: &Training, seconds: f64, watch: &Watch) {
         if training.epoch() > 0
-            && let Err(error) = self.store.keep_training(cell, training, seconds)
+            && let Err(error) = self.store.save_training(cell, training, seconds)
         {
-            watch.say(&format!("Warning: the training of {} could not be saved: {error}", cell.describe()));
+            watch.say(&format!("Warning: the checkpoint of {} could not be saved: {error}", cell.describe()));
         }
     }
 
@@ -91,20 +91,20 @@ impl Bench<'_> {
         let [mut types, mut words] = [Measured::default(); 2];
         let mut whole = 0.0;
         let len = self.test.documents_len();
-        for few in in_parts(len) {
+        for batch in in_batches(len) {
             if self.stop.is_raised() {
                 return Ok(None);
             }
-            predictor.measure(self.test, Holdout::Types, few.clone(), &mut types)?;
-            predictor.measure(self.test, Holdout::Tokens, few.clone(), &mut words)?;
-            // One by one: the sum is the same in whatever parts they come.
-            predictor.infer(self.test, few.clone()).iter().for_each(|found| whole += found.bound);
-            watch.advance(few.len() as f64 * self.work.document(cell), &format!("document {}/{len}", few.end));
+            predictor.measure(self.test, Holdout::Types, batch.clone(), &mut types)?;
+            predictor.measure(self.test, Holdout::Tokens, batch.clone(), &mut words)?;
+            // Added one by one, so that the sum does not depend on the batches.
+            predictor.infer(self.test, batch.clone()).iter().for_each(|found| whole += found.bound);
+            watch.advance(batch.len() as f64 * self.work.document(cell), &format!("document {}/{len}", batch.end));
         }
         let [types, words] = [types, words].map(|measured| measured.heldout());
         if !(types.hidden > 0.0 && words.hidden > 0.0) {
             return Err(CliError::Usage(
-                "no document that was set aside has words enough to hide some of them; give longer documents"
+                "no held-out document has enough words to hide some of them; use longer documents"
                     .to_owned(),
             ));
         }
@@ -113,7 +113,7 @@ impl Bench<'_> {
         }
         let elbo = training.bound(BOUND_ROUNDS) / self.train.tokens_len() as f64;
         watch.advance(self.work.bound(cell), "bound");
-        let unigram = |hide| unigram(self.train, self.test, hide, cell.seed);
+        let unigram = |hidden| unigram(self.train, self.test, hidden, cell.seed);
         Ok(Some(Numbers {
             cell: cell.clone(),
             documents: self.train.documents_len(),
@@ -133,7 +133,7 @@ impl Bench<'_> {
         }))
     }
 
-    /// A point of a cell's curve; nothing where someone asked to stop.
+    /// A point of a cell's curve; `None` after a signal.
     pub fn point(
         &self,
         cell: &Cell,
@@ -145,12 +145,12 @@ impl Bench<'_> {
         let test = spread(self.test, CURVE_DOCUMENTS);
         let predictor = Predictor::of_trained(trained, self.choice.fit_for(steps), cell.seed)?;
         let mut types = Measured::default();
-        for few in in_parts(test.documents_len()) {
+        for batch in in_batches(test.documents_len()) {
             if self.stop.is_raised() {
                 return Ok(None);
             }
-            predictor.measure(&test, Holdout::Types, few.clone(), &mut types)?;
-            watch.advance(few.len() as f64 * self.work.half(cell, steps), &format!("document {}", few.end));
+            predictor.measure(&test, Holdout::Types, batch.clone(), &mut types)?;
+            watch.advance(batch.len() as f64 * self.work.half(cell, steps), &format!("document {}", batch.end));
         }
         let types = types.heldout();
         Ok(Some(Point {

@@ -1,18 +1,18 @@
-//! How what is measured changes with the steps that documents are fitted for: tables and a picture.
+//! The perplexity and the bound against the number of optimisation steps per document: tables and a plot.
 
 use super::grid::{Entry, Section};
+use super::heading::heading;
 use super::numbers::{AVERAGED, MEASURES, Measure, PLUG_IN, Point};
 use super::plan::{Cell, Plan};
-use super::heading::heading;
 use crate::error::CliError;
 use crate::render::figure::{self, Axis, Group, Scatter, ScatterPanel};
 use hyperprior_def::{Family, Method};
 use std::path::{Path, PathBuf};
 
-/// What is shown of a point: the measure whose name and digits it has, and the number.
+/// A measure shown for each point, and its value.
 type Shown = (&'static Measure, fn(&Point) -> f64);
 
-/// The bound on the halves that are seen.
+/// The bound on the visible halves.
 const VISIBLE: usize = 2;
 
 const SHOWN: [Shown; 3] = [
@@ -50,7 +50,7 @@ pub fn sections(plan: &Plan, points: &[Point]) -> Vec<Section> {
     SHOWN.iter().map(section).collect()
 }
 
-/// What a curve is of.
+/// The title of a curve.
 fn what(measure: &Measure) -> &'static str {
     match measure.name {
         "heldout_perplexity" => "Perplexity of hidden word types (plug-in)",
@@ -59,7 +59,7 @@ fn what(measure: &Measure) -> &'static str {
     }
 }
 
-/// Draws the perplexity of hidden types and the bound, a column of panels for each family.
+/// Plots the perplexity of hidden types and the bound, with a column of panels for each family.
 pub fn draw(plan: &Plan, points: &[Point], folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let Some(first) = points.first() else { return Ok(Vec::new()) };
     let panel = |(measure, of): &Shown, family: &Family| ScatterPanel {
@@ -77,9 +77,9 @@ pub fn draw(plan: &Plan, points: &[Point], folder: &Path) -> Result<Vec<PathBuf>
     let of_all = |shown| plan.families.iter().map(move |family| panel(shown, family));
     let methods = plan.methods.iter().map(|method| (group(*method), heading(*method)));
     let figure = Scatter {
-        title: "How far documents that were set aside are fitted".to_owned(),
+        title: "Perplexity and bound against the number of steps".to_owned(),
         caption: format!(
-            "Each point is a fit of its own, whose steps shrink in its second half; {} documents, half of the word types hidden.",
+            "Each point is a separate fit, whose step size shrinks in the second half; {} documents, half of the word types hidden.",
             first.documents
         ),
         legend: methods.collect(),

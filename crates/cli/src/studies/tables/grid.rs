@@ -1,4 +1,4 @@
-//! A table with some entries marked, for a terminal or in Markdown.
+//! A table with marked entries, as plain text or Markdown.
 
 use crate::render::terminal::table;
 
@@ -6,18 +6,18 @@ use crate::render::terminal::table;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub text: String,
-    /// Whether it is the best of those that it is compared with.
+    /// Whether it is the best of its row.
     pub is_best: bool,
 }
 
 impl Entry {
-    /// One that is not compared.
+    /// An unmarked entry.
     pub fn plain(text: impl Into<String>) -> Self {
         Self { text: text.into(), is_best: false }
     }
 }
 
-/// A table with what is said above and below it.
+/// A table with a title and notes.
 pub struct Section {
     pub title: String,
     pub header: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// For a terminal; a star follows what is best.
+    /// As plain text; the best entries have a star.
     pub fn plain(&self) -> String {
         let has_star = |c: usize| self.rows.iter().any(|row| row[c].is_best);
         let text = |(c, entry): (usize, &Entry)| match (has_star(c), entry.is_best) {
@@ -45,7 +45,7 @@ impl Section {
         )
     }
 
-    /// In Markdown; what is best is bold.
+    /// In Markdown; the best entries are bold.
     pub fn markdown(&self) -> String {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let text = |entry: &Entry| if entry.is_best { format!("**{}**", entry.text) } else { entry.text.clone() };

@@ -2,7 +2,7 @@
 
 use hyperprior_def::Method;
 
-/// How a method is called at the head of a column.
+/// The heading of a method's column.
 pub fn heading(method: Method) -> String {
     match method {
         Method::Hvm => "HVM".to_owned(),

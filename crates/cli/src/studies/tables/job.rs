@@ -1,4 +1,4 @@
-//! All the cells of a plan, and the curve; what is there already is not measured again.
+//! Runs all cells of a plan and the curve; finished ones are not run again.
 
 use super::bench::Bench;
 use super::curve;
@@ -7,7 +7,7 @@ use super::plan::{Plan, split, spread};
 use super::report::Report;
 use super::settings::Choice;
 use super::store::Store;
-use super::watch::{Watch, Work, place};
+use super::watch::{Watch, Work, label};
 use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::topics::duration;
@@ -16,24 +16,24 @@ use std::io::Write;
 use std::path::PathBuf;
 use toml::Table;
 
-/// What is to be done.
+/// The tables to build.
 pub struct Job {
-    /// What the corpus is called, and the command that was given.
+    /// The name of the corpus, and the command line.
     pub name: String,
     pub command: String,
-    /// Which cells.
+    /// The cells.
     pub plan: Plan,
-    /// How they are measured.
+    /// The settings that all cells share.
     pub choice: Choice,
-    /// Where the files go.
+    /// The folder for the files.
     pub out: PathBuf,
-    /// Whether JSON is printed.
+    /// Whether to print JSON.
     pub json: bool,
-    /// Whether nothing else is.
+    /// Whether to show no progress and no messages.
     pub quiet: bool,
 }
 
-/// What is done.
+/// Finished cells and points.
 #[derive(Default)]
 struct Found {
     cells: Vec<Numbers>,
@@ -41,7 +41,7 @@ struct Found {
 }
 
 impl Job {
-    /// Does it, or what is left of it.
+    /// Runs the cells that are not finished, and prints the tables.
     pub fn run(self, read: impl FnOnce() -> Result<(Corpus, Vec<String>), CliError>) -> Result<(), CliError> {
         for cell in self.plan.cells() {
             cell.settings(self.choice.train()).check()?;
@@ -52,17 +52,17 @@ impl Job {
         let stop = StopFlag::on_signals_after_results();
         let mut watch = Watch::new(self.quiet);
         let (corpus, notes) = read()?;
-        notes.iter().for_each(|note| watch.say(&format!("Warning: {note}")));
+        notes.iter().for_each(|note| watch.say(&format!("Note: {note}")));
         let facts = self.choice.facts(&corpus)?;
         let store = Store::open(&self.out, &facts)?;
-        let mut found = self.kept(&store)?;
+        let mut found = self.saved(&store)?;
         stop.mark_results();
         let measured = self.measure(&corpus, &store, &stop, &mut watch, &mut found);
         watch.finish();
-        let told = if found.cells.is_empty() { Ok(()) } else { self.tell(&corpus, &facts, &store, &found) };
-        // What went wrong first is said.
+        let reported = if found.cells.is_empty() { Ok(()) } else { self.report(&corpus, &facts, &store, &found) };
+        // The first error counts.
         measured?;
-        told?;
+        reported?;
         let (done, cells) = (found.cells.len(), self.plan.cells().len());
         if done < cells || found.points.len() < self.plan.curves().len() * self.plan.curve.len() {
             return Err(CliError::StoppedTables { done, cells });
@@ -70,8 +70,8 @@ impl Job {
         Ok(())
     }
 
-    /// What was measured before.
-    fn kept(&self, store: &Store) -> Result<Found, CliError> {
+    /// The cells and points saved by earlier runs.
+    fn saved(&self, store: &Store) -> Result<Found, CliError> {
         let (curves, mut found) = (self.plan.curves(), Found::default());
         for cell in self.plan.cells() {
             found.cells.extend(store.cell(&cell, curves.contains(&cell))?);
@@ -84,7 +84,7 @@ impl Job {
         Ok(found)
     }
 
-    /// What is left, seed by seed; it ends early where someone asks to stop.
+    /// Runs the remaining cells and points, seed by seed, until the end or a signal.
     fn measure(
         &self,
         corpus: &Corpus,
@@ -95,35 +95,35 @@ impl Job {
     ) -> Result<(), CliError> {
         let (plan, curves) = (&self.plan, self.plan.curves());
         let cells: Vec<_> = plan.cells().into_iter().filter(|c| found.cells.iter().all(|own| own.cell != *c)).collect();
-        let is_there = |(c, s): &(usize, u32)| found.points.iter().any(|p| p.cell == curves[*c] && p.steps == *s);
+        let is_done = |(c, s): &(usize, u32)| found.points.iter().any(|p| p.cell == curves[*c] && p.steps == *s);
         let all_points = (0..curves.len()).flat_map(|c| plan.curve.iter().map(move |steps| (c, *steps)));
-        let points: Vec<(usize, u32)> = all_points.filter(|point| !is_there(point)).collect();
+        let points: Vec<(usize, u32)> = all_points.filter(|point| !is_done(point)).collect();
         if cells.len() + points.len() == 0 {
-            watch.say(&format!("Everything was measured before, and is in {}", store.path().display()));
+            watch.say(&format!("All cells are already done: {}", store.path().display()));
         } else if !found.cells.is_empty() {
             let (done, all) = (found.cells.len(), plan.cells().len());
-            watch.say(&format!("{done} of {all} cells were measured before, and are in {}", store.path().display()));
+            watch.say(&format!("{done} of {all} cells are already done: {}", store.path().display()));
         }
         for (i, &seed) in plan.seeds.iter().enumerate() {
-            let [train, aside] = split(corpus, seed)?;
-            let test = spread(&aside, self.choice.measured);
+            let [train, heldout] = split(corpus, seed)?;
+            let test = spread(&heldout, self.choice.measured);
             let work = Work::new(self.choice, [&train, &test].map(Corpus::documents_len));
             if i == 0 {
                 let of_cells: f64 = cells.iter().map(|cell| work.cell(cell)).sum();
                 let of_points: f64 = points.iter().map(|(c, steps)| work.point(&curves[*c], *steps)).sum();
                 watch.begin(of_cells + of_points);
             }
-            let heldout_len = aside.documents_len();
+            let heldout_len = heldout.documents_len();
             let bench = Bench { choice: self.choice, work, train: &train, heldout_len, test: &test, store, stop };
             for cell in cells.iter().filter(|cell| cell.seed == seed) {
-                watch.next(place(plan, cell));
+                watch.next(label(plan, cell));
                 let Some(numbers) = bench.cell(cell, watch)? else { return Ok(()) };
-                store.keep_cell(&numbers)?;
+                store.save_cell(&numbers)?;
                 let seconds = duration(numbers.training_seconds + numbers.evaluation_seconds);
                 let left = watch.left().map_or_else(String::new, |left| format!("; about {left} left"));
                 watch.say(&format!(
                     "{}: perplexity {:.1}, {seconds}{left}",
-                    place(plan, cell),
+                    label(plan, cell),
                     numbers.heldout_perplexity
                 ));
                 found.cells.push(numbers);
@@ -137,7 +137,7 @@ impl Job {
                 for steps in steps {
                     watch.next(format!("curve of {}: {steps} steps", cell.describe()));
                     let Some(point) = bench.point(cell, &trained, steps, watch)? else { return Ok(()) };
-                    store.keep_point(&point)?;
+                    store.save_point(&point)?;
                     found.points.push(point);
                 }
             }
@@ -145,7 +145,7 @@ impl Job {
         Ok(())
     }
 
-    fn tell(&self, corpus: &Corpus, facts: &Table, store: &Store, found: &Found) -> Result<(), CliError> {
+    fn report(&self, corpus: &Corpus, facts: &Table, store: &Store, found: &Found) -> Result<(), CliError> {
         let place = |n: &Numbers| self.plan.cells().iter().position(|cell| *cell == n.cell);
         let mut cells = found.cells.clone();
         cells.sort_by_key(place);
@@ -175,11 +175,7 @@ impl Job {
             writeln!(out)?;
         } else {
             write!(out, "{}", report.text())?;
-            writeln!(
-                out,
-                "\ntables.md, cells.csv and what every cell is measured by are in {}",
-                store.path().display()
-            )?;
+            writeln!(out, "\nTables and cells: {}", store.path().display())?;
         }
         Ok(out.flush()?)
     }

@@ -1,4 +1,4 @@
-//! The paper's tables of held-out perplexity, on any corpus: cells that are trained, measured, kept and told one by one.
+//! The paper's tables of held-out perplexity, for any corpus. Each cell is trained, evaluated and saved separately.
 
 mod bench;
 mod curve;

@@ -1,41 +1,41 @@
-//! What is measured of a cell.
+//! The numbers of a cell.
 
 use super::plan::Cell;
 use serde::{Deserialize, Deserializer, Serialize};
 
-/// The numbers of a cell. One that is not finite is `null` in its file.
+/// The numbers of a cell. A non-finite one is `null` in its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Numbers {
-    /// Which cell.
+    /// The cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// How many documents were trained on, how many were set aside, and how many of those were measured.
+    /// The numbers of training documents, of held-out documents, and of those evaluated.
     pub documents: usize,
     pub heldout_documents: usize,
     pub measured_documents: usize,
-    /// The bound per word on the documents trained on, with the weights.
+    /// The bound per word on the training documents, with the weights.
     #[serde(deserialize_with = "number")]
     pub elbo: f64,
-    /// Given the weights, on whole documents that were set aside, and on the halves of them that are seen.
+    /// Given the weights: on whole held-out documents, and on their visible halves.
     #[serde(deserialize_with = "number")]
     pub elbo_heldout: f64,
     #[serde(deserialize_with = "number")]
     pub elbo_visible: f64,
-    /// Of hidden word types, with means plugged in and with rates averaged over draws.
+    /// For hidden word types, with means plugged in and with rates averaged over draws.
     #[serde(deserialize_with = "number")]
     pub heldout_perplexity: f64,
     #[serde(deserialize_with = "number")]
     pub heldout_perplexity_averaged: f64,
     #[serde(deserialize_with = "number")]
     pub unigram_perplexity: f64,
-    /// Of hidden words.
+    /// For hidden words.
     #[serde(deserialize_with = "number")]
     pub completion_perplexity: f64,
     #[serde(deserialize_with = "number")]
     pub completion_perplexity_averaged: f64,
     #[serde(deserialize_with = "number")]
     pub completion_unigram_perplexity: f64,
-    /// The time that the training took, and the measurements.
+    /// The times of training and evaluation.
     pub training_seconds: f64,
     pub evaluation_seconds: f64,
 }
@@ -43,21 +43,21 @@ pub struct Numbers {
 /// A point of the curve of a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Point {
-    /// Which cell.
+    /// The cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// The steps that documents were fitted for, and how many documents.
+    /// The number of steps per document, and of documents.
     pub steps: u32,
     pub documents: usize,
-    /// Of hidden word types.
+    /// For hidden word types.
     #[serde(deserialize_with = "number")]
     pub heldout_perplexity: f64,
     #[serde(deserialize_with = "number")]
     pub heldout_perplexity_averaged: f64,
-    /// The bound per word on the halves that are seen.
+    /// The bound per word on the visible halves.
     #[serde(deserialize_with = "number")]
     pub elbo_visible: f64,
-    /// The time that it took.
+    /// The running time.
     pub seconds: f64,
 }
 
@@ -71,13 +71,13 @@ pub struct Measure {
     pub name: &'static str,
     /// Its name in tables.
     pub label: &'static str,
-    /// Whether more of it is better: it is a bound then, and a perplexity otherwise.
+    /// Whether it is a bound, where larger is better, and not a perplexity.
     pub is_bound: bool,
     /// The number.
     pub of: fn(&Numbers) -> f64,
 }
 
-/// All of them.
+/// All measures.
 pub const MEASURES: [Measure; 7] = [
     Measure { name: "elbo", label: "training bound", is_bound: true, of: |n| n.elbo },
     Measure { name: "elbo_heldout", label: "held-out bound", is_bound: true, of: |n| n.elbo_heldout },
@@ -98,13 +98,13 @@ pub const MEASURES: [Measure; 7] = [
     },
 ];
 
-/// The places in [`MEASURES`] of those that have tables of their own.
+/// The places in [`MEASURES`] of those with their own tables.
 pub const BOUNDS: std::ops::Range<usize> = 0..3;
 pub const PLUG_IN: usize = 3;
 pub const AVERAGED: usize = 4;
 
 impl Measure {
-    /// Whether one number is no worse than another. One that is not a number is worse than any.
+    /// Whether one number is no worse than another. NaN is worse than any number.
     pub fn is_no_worse(&self, one: f64, other: f64) -> bool {
         if one.is_nan() || other.is_nan() {
             return !one.is_nan();
@@ -112,7 +112,7 @@ impl Measure {
         if self.is_bound { one >= other } else { one <= other }
     }
 
-    /// A value as it is shown.
+    /// A value as text.
     pub fn show(&self, value: f64) -> String {
         match value {
             value if !value.is_finite() => "–".to_owned(),
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_of_a_bound_is_better_and_less_of_a_perplexity() {
+    fn a_larger_bound_and_a_smaller_perplexity_are_better() {
         let [bound, perplexity] = [0, 3].map(|i| &MEASURES[i]);
         assert!(bound.is_no_worse(-3.0, -3.1) && !bound.is_no_worse(-3.1, -3.0) && bound.is_no_worse(-3.0, -3.0));
         assert!(perplexity.is_no_worse(800.0, 801.0) && !perplexity.is_no_worse(801.0, 800.0));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_none_comes_back_as_none() {
+    fn nan_is_null_in_json() {
         let text = r#"{"family": "poisson", "layers": [4, 2], "method": "flow:2,10", "seed": 1, "steps": 5,
             "documents": 3, "heldout_perplexity": null, "heldout_perplexity_averaged": 2.5, "elbo_visible": -1.5,
             "seconds": 0.5}"#;

@@ -1,11 +1,11 @@
-//! The paper's own numbers: held-out perplexity on two corpora that are not here.
+//! The paper's numbers: held-out perplexity on two corpora that are not included.
 
 use super::plan::Widths;
 use hyperprior_def::Family;
 
 /// A corpus of the paper.
 pub struct Reference {
-    /// How its columns are headed.
+    /// Its name in the heading of its columns.
     pub name: &'static str,
     /// HVM and mean-field: layers 100, 100-30 and 100-30-15, first Poisson and then Bernoulli.
     pub perplexity: [[[u32; 2]; 3]; 2],
@@ -23,18 +23,18 @@ pub const REFERENCES: [Reference; 2] = [
     },
 ];
 
-/// What has to be said of them.
-pub const NOTE: &str = "Columns paper NYT and paper Science are the paper's own numbers, on its two corpora (11,000 articles each of the \
-                        New York Times and of Science; 8,000 and 5,900 terms). They are other corpora than this one: which \
-                        method is ahead can be held against them, how large a number is cannot.";
+/// The note on these numbers.
+pub const NOTE: &str = "Columns paper NYT and paper Science are the paper's numbers, for its two corpora (11,000 articles each of the \
+                        New York Times and of Science; 8,000 and 5,900 terms). These are different corpora: compare which method \
+                        is better, not the size of the numbers.";
 
 impl Reference {
-    /// HVM and mean-field of a model, where the paper has it.
+    /// HVM and mean-field for a model, if it is in the paper.
     pub fn of(&self, family: Family, layers: &Widths) -> Option<[u32; 2]> {
         let of_family = match family {
             Family::Poisson => &self.perplexity[0],
             Family::Bernoulli => &self.perplexity[1],
-            #[allow(unreachable_patterns, reason = "the paper has two families, whatever the library has")]
+            #[allow(unreachable_patterns, reason = "the paper has two families; the library may have more")]
             _ => return None,
         };
         let layers = match layers.0.as_slice() {
@@ -53,7 +53,7 @@ mod tests {
 
     /// The paper: five of six on the New York Times, all on Science, and a mean improvement of 180.
     #[test]
-    fn the_numbers_are_as_the_paper_sums_them_up() {
+    fn the_numbers_agree_with_the_papers_summary() {
         let pairs = |reference: &Reference| reference.perplexity.as_flattened().to_vec();
         let ahead =
             |reference: &Reference| pairs(reference).iter().filter(|[hvm, mean_field]| hvm < mean_field).count();

@@ -1,4 +1,4 @@
-//! The cells of the tables: which model, by which method, from which seed.
+//! The cells of the tables: model, method and seed.
 
 use super::settings::HELDOUT;
 use crate::error::CliError;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// The widths of a model's layers, the one next to the words first.
+/// The widths of a model's layers, bottom layer first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Widths(pub Vec<usize>);
@@ -25,79 +25,79 @@ impl FromStr for Widths {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let layers: Layers = text.replace('-', ",").parse()?;
-        let own = || "all layers of a model here are of one family, which --families names".to_owned();
-        layers.widths().map(Self).ok_or_else(own)
+        let mixed = || "all layers of a model have one family, which --families sets".to_owned();
+        layers.widths().map(Self).ok_or_else(mixed)
     }
 }
 
-/// Which models are fitted by the paper's flows too.
+/// The models that are also fitted with the paper's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Flows {
     /// None
     None,
-    /// Those of one layer
+    /// Models with one layer
     OneLayer,
     /// All
     All,
 }
 
-/// The paper's own prior and recursive approximation: a planar flow of length 2, an inverse one of length 10.
+/// The paper's prior and recursive approximation: a planar flow of length 2 and an inverse flow of length 10.
 pub const FLOW: Method = Method::Flow(2, 10);
 
 /// One trained model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The law of its latents.
+    /// The family of its latents.
     pub family: Family,
     /// Its layers.
     pub layers: Widths,
     /// Its variational model.
     pub method: Method,
-    /// The seed: of the split, of the words that are hidden and of the training.
+    /// The seed of the split, of the hidden words and of the training.
     pub seed: u64,
 }
 
 impl Cell {
-    /// What its files are called.
+    /// The name of its files.
     pub fn file_name(&self) -> String {
         let method = self.method.to_string().replace([':', ','], "-");
         format!("{}_{}_{method}_seed{}", self.family, self.layers, self.seed)
     }
 
-    /// What a person calls it.
+    /// Its name in messages.
     pub fn describe(&self) -> String {
         format!("{} {} {}, seed {}", self.family, self.layers, self.method, self.seed)
     }
 
-    /// How it is trained.
+    /// The settings of its training.
     pub fn settings(&self, shared: Settings) -> Settings {
         let layers = self.layers.0.iter().map(|width| Layer { family: self.family, width: *width }).collect();
         Settings { layers, method: self.method, seed: self.seed, ..shared }
     }
 }
 
-/// All that is to be measured.
+/// All cells and curves.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// Families of latents.
     pub families: Vec<Family>,
-    /// Layers of each.
+    /// Layers for each family.
     pub layers: Vec<Widths>,
-    /// Methods by which each is fitted.
+    /// Methods for each model.
     pub methods: Vec<Method>,
-    /// Seeds from which each is fitted.
+    /// Seeds for each model and method.
     pub seeds: Vec<u64>,
-    /// Where there is a row of the paper's flows.
+    /// The models with a row for the paper's flows.
     pub flows: Flows,
     /// The steps of the curve; empty for none.
     pub curve: Vec<u32>,
 }
 
 impl Plan {
-    /// Nothing twice.
+    /// Without duplicates.
     #[must_use]
-    pub fn once(mut self) -> Self {
-        fn once<T: PartialEq>(all: &mut Vec<T>) {
+    pub fn deduplicated(mut self) -> Self {
+        fn deduplicate<T: PartialEq>(all: &mut Vec<T>) {
             let mut kept: Vec<T> = Vec::new();
             for one in all.drain(..) {
                 if !kept.contains(&one) {
@@ -106,31 +106,31 @@ impl Plan {
             }
             *all = kept;
         }
-        once(&mut self.families);
-        once(&mut self.layers);
-        once(&mut self.methods);
-        once(&mut self.seeds);
+        deduplicate(&mut self.families);
+        deduplicate(&mut self.layers);
+        deduplicate(&mut self.methods);
+        deduplicate(&mut self.seeds);
         self.curve.sort_unstable();
         self.curve.dedup();
         self
     }
 
-    /// Whether these layers have a row of the paper's flows.
+    /// Whether these layers have a row for the paper's flows.
     pub fn has_flow(&self, layers: &Widths) -> bool {
-        let is_asked = match self.flows {
+        let is_requested = match self.flows {
             Flows::None => false,
             Flows::OneLayer => layers.0.len() == 1,
             Flows::All => true,
         };
-        is_asked && !self.methods.contains(&FLOW)
+        is_requested && !self.methods.contains(&FLOW)
     }
 
-    /// The methods of these layers.
+    /// The methods for these layers.
     pub fn methods(&self, layers: &Widths) -> Vec<Method> {
         self.methods.iter().copied().chain(self.has_flow(layers).then_some(FLOW)).collect()
     }
 
-    /// Every cell, in the order in which they are done: what is compared comes close together.
+    /// Every cell, in the order of execution: cells that are compared are close together.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells = Vec::new();
         for &seed in &self.seeds {
@@ -144,7 +144,7 @@ impl Plan {
         cells
     }
 
-    /// The cells that there is a curve of: the first model of one layer in each family, from the first seed.
+    /// The cells with a curve: the first one-layer model of each family, with the first seed.
     pub fn curves(&self) -> Vec<Cell> {
         let first = self.layers.iter().find(|layers| layers.0.len() == 1).filter(|_| !self.curve.is_empty());
         let is_one = |cell: &Cell| {
@@ -154,19 +154,19 @@ impl Plan {
     }
 }
 
-/// The documents that a seed trains on, and those that it sets aside.
+/// The training and the held-out documents of a seed.
 pub fn split(corpus: &Corpus, seed: u64) -> Result<[Corpus; 2], CliError> {
     let (train, test) = corpus.split(HELDOUT, seed)?;
     if train.is_empty() || test.is_empty() {
         return Err(CliError::Usage(format!(
-            "a tenth of {} documents is to be set aside, and something is to be left to train on; give a larger corpus",
+            "{} documents are too few to hold out a tenth and train on the rest; use a larger corpus",
             corpus.documents_len()
         )));
     }
     Ok([train, test].map(|places| corpus.subset(&places)))
 }
 
-/// So many documents at most, from all parts of a corpus: neighbours are often alike.
+/// At most `most` documents, spread over the corpus, since neighbours are often similar.
 pub fn spread(corpus: &Corpus, most: usize) -> Corpus {
     let len = corpus.documents_len();
     let taken = len.min(most);
@@ -186,7 +186,7 @@ mod tests {
             flows: Flows::OneLayer,
             curve: vec![100, 50, 100],
         }
-        .once()
+        .deduplicated()
     }
 
     #[test]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn some_documents_are_from_everywhere() {
+    fn documents_are_spread_over_the_corpus() {
         let bible = hyperprior_def::corpus::bible();
         let some = spread(&bible, 4);
         assert_eq!(some.names(), ["Genesis 1", bible.names()[297].as_str(), &bible.names()[594], &bible.names()[891]]);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_family_is_not_a_layers_own_here() {
+    fn mixed_families_are_refused() {
         let said = "100,bernoulli:30".parse::<Widths>().expect_err("mixed layers");
         assert!(said.contains("--families"), "{said}");
     }

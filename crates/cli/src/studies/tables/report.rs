@@ -1,36 +1,36 @@
-//! What was found, as tables for a person, in Markdown, as comma-separated values and as JSON.
+//! The results as plain-text tables, Markdown, comma-separated values and JSON.
 
-use super::heading::heading;
 use super::curve;
 use super::grid::{Entry, Section};
+use super::heading::heading;
 use super::numbers::{AVERAGED, BOUNDS, MEASURES, Measure, Numbers, PLUG_IN, Point};
 use super::paper::{NOTE, REFERENCES};
 use super::plan::{Cell, FLOW, Plan, Widths};
 use super::settings::{Choice, HELDOUT};
 use crate::run_dir::quoted;
-use hyperprior::report::SCHEMA;
 use crate::topics::{duration, grouped};
+use hyperprior::report::SCHEMA;
 use hyperprior_def::{Corpus, Family, Method};
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use toml::Table;
 
-/// What there is to tell.
+/// The results.
 pub struct Report<'a> {
-    /// What the corpus is called, and the command that was given.
+    /// The name of the corpus, and the command line.
     pub name: &'a str,
     pub command: &'a str,
     pub corpus: &'a Corpus,
     pub plan: &'a Plan,
     pub choice: &'a Choice,
     pub facts: &'a Table,
-    /// The cells that are done, and the points of curves.
+    /// The finished cells, and the points of curves.
     pub cells: &'a [Numbers],
     pub points: &'a [Point],
 }
 
-/// In how many cells a method is no worse than mean-field.
+/// The number of cells in which a method is no worse than mean-field.
 #[derive(Debug, Serialize)]
 pub struct Count {
     method: Method,
@@ -39,7 +39,7 @@ pub struct Count {
     no_worse: BTreeMap<&'static str, usize>,
 }
 
-/// What `--json` prints.
+/// The output of `--json`.
 #[derive(Debug, Serialize)]
 pub struct Summary<'a> {
     schema: u32,
@@ -54,7 +54,7 @@ pub struct Summary<'a> {
     no_worse: Vec<Count>,
 }
 
-/// A row of the tables: a model, by the methods of the columns or with the paper's flows in the place of the hierarchical one.
+/// A row of the tables: a model with the methods of the columns, or with the paper's flows instead of the hierarchical model.
 struct Row<'a> {
     family: Family,
     layers: &'a Widths,
@@ -63,7 +63,7 @@ struct Row<'a> {
 }
 
 impl Report<'_> {
-    /// For a terminal.
+    /// As plain text.
     pub fn text(&self) -> String {
         let mut out = format!("{}\n", self.head().join("\n"));
         self.sections().iter().for_each(|section| out.push_str(&format!("\n{}", section.plain())));
@@ -71,19 +71,19 @@ impl Report<'_> {
         out
     }
 
-    /// For a book.
+    /// As Markdown.
     pub fn markdown(&self, has_picture: bool) -> String {
         let mut out = format!("# The paper's tables on {}\n\n```sh\n{}\n```\n\n", self.name, self.command);
         self.head().iter().for_each(|line| out.push_str(&format!("{line}\n\n")));
         self.sections().iter().for_each(|section| out.push_str(&format!("{}\n", section.markdown())));
         if has_picture {
-            out.push_str("![Perplexity and bound against the steps that documents are fitted for](curve.png)\n\n");
+            out.push_str("![Perplexity and bound against the number of steps](curve.png)\n\n");
         }
-        let _ = write!(out, "## How often\n\n{}\n## Settings\n\n```toml\n{}```\n", self.counted(), self.facts);
+        let _ = write!(out, "## Comparison with mean-field\n\n{}\n## Settings\n\n```toml\n{}```\n", self.counted(), self.facts);
         out
     }
 
-    /// Every cell that is done, in order.
+    /// Every finished cell, in order, as comma-separated values.
     pub fn csv(&self) -> String {
         let mut out = "family,layers,method,seed,documents,heldout_documents,measured_documents".to_owned();
         MEASURES.iter().for_each(|measure| out.push_str(&format!(",{}", measure.name)));
@@ -97,14 +97,14 @@ impl Report<'_> {
             let others =
                 [n.unigram_perplexity, n.completion_unigram_perplexity, n.training_seconds, n.evaluation_seconds];
             let all = MEASURES.iter().map(|measure| (measure.of)(n)).chain(others);
-            // The shortest text that is read as the same number.
+            // The shortest text that parses to the same number.
             all.for_each(|x| out.push_str(&format!(",{x:?}")));
             out.push('\n');
         }
         out
     }
 
-    /// For a program.
+    /// As JSON.
     pub fn summary(&self) -> Summary<'_> {
         Summary {
             schema: SCHEMA,
@@ -124,25 +124,25 @@ impl Report<'_> {
         self.plan.cells().into_iter().filter_map(|cell| self.cells.iter().find(|numbers| numbers.cell == cell))
     }
 
-    /// What was measured, and how.
+    /// The corpus and the settings.
     fn head(&self) -> Vec<String> {
         let (corpus, choice) = (self.corpus, self.choice);
         let [documents, terms] = [corpus.documents_len(), corpus.terms_len()].map(|len| grouped(len as u64));
         let words = grouped(corpus.tokens_len());
         let mut head = vec![
             format!(
-                "{}: {documents} documents, {terms} terms, {words} words; {:.0} % of the documents set aside by each seed",
+                "{}: {documents} documents, {terms} terms, {words} words; {:.0} % of the documents held out for each seed",
                 self.name,
                 100.0 * HELDOUT
             ),
             format!(
-                "{} epochs, {} weights; at most {} of the documents set aside are measured, each fitted for {} steps",
+                "{} epochs, {} weights; at most {} held-out documents evaluated, each with {} steps",
                 choice.epochs, choice.weights, choice.measured, choice.steps
             ),
         ];
         let (done, planned) = (self.in_order().count(), self.plan.cells().len());
         if done < planned {
-            head.push(format!("{done} of {planned} cells are done; means are of the seeds that are"));
+            head.push(format!("{done} of {planned} cells are done; means are over the finished seeds"));
         }
         let seconds: f64 = self.cells.iter().map(|n| n.training_seconds + n.evaluation_seconds).sum();
         head.push(format!("{} for all cells", duration(seconds)));
@@ -172,7 +172,7 @@ impl Report<'_> {
         rows
     }
 
-    /// The methods of the columns: one beside mean-field at least, for the flows' row.
+    /// The methods of the columns; at least one besides mean-field, for the row of the flows.
     fn columns(&self) -> Vec<Method> {
         let has_flow = self.plan.layers.iter().any(|layers| self.plan.has_flow(layers));
         let is_alone = self.plan.methods.iter().all(|method| *method == Method::MeanField);
@@ -180,7 +180,7 @@ impl Report<'_> {
         self.plan.methods.iter().copied().chain(more).collect()
     }
 
-    /// The mean over the seeds that are done, and whether these are all.
+    /// The mean over the finished seeds, and whether these are all.
     fn mean(&self, row: &Row, method: Method, measure: &Measure) -> Option<(f64, bool)> {
         let is_own =
             |n: &&Numbers| n.cell.family == row.family && n.cell.layers == *row.layers && n.cell.method == method;
@@ -189,7 +189,7 @@ impl Report<'_> {
         (!values.is_empty()).then(|| (values.iter().sum::<f64>() / values.len() as f64, is_all))
     }
 
-    /// A row's means by one measure, the best of them marked where all of its seeds are done.
+    /// A row's means of one measure; the best is marked if all seeds are finished.
     fn compared(&self, row: &Row, measure: &Measure) -> Vec<Entry> {
         let means: Vec<Option<(f64, bool)>> =
             row.methods.iter().map(|method| self.mean(row, *method, measure)).collect();
@@ -210,7 +210,7 @@ impl Report<'_> {
         [family, format!("{}{flow}", row.layers)].map(Entry::plain)
     }
 
-    /// In the paper's layout, with the paper's own numbers beside.
+    /// In the paper's layout, with the paper's numbers for comparison.
     fn perplexity(&self, measure: usize, how: &str) -> Section {
         let (measure, rows) = (&MEASURES[measure], self.rows());
         let reference = |row: &Row| REFERENCES.each_ref().map(|reference| reference.of(row.family, row.layers));
@@ -227,7 +227,7 @@ impl Report<'_> {
             let mut line = self.first_columns(row, before).to_vec();
             line.extend(self.compared(row, measure));
             if has_references {
-                // The flows are the paper's own, but a row's numbers stand once.
+                // The paper's numbers are not repeated in the row of the flows.
                 let own = |pair: Option<[u32; 2]>| match pair.filter(|_| !row.is_flow) {
                     Some(pair) => pair.map(|x| x.to_string()),
                     None => [(); 2].map(|()| if row.is_flow { String::new() } else { "–".to_owned() }),
@@ -236,11 +236,11 @@ impl Report<'_> {
             }
             line
         };
-        let mut notes = vec![self.marked("Less is better")];
+        let mut notes = vec![self.marked("Smaller is better")];
         if rows.iter().any(|row| row.is_flow) {
             notes.push(format!(
-                "Rows with {FLOW} have the paper's own prior and recursive approximation, planar flows, in the place of the \
-                 hierarchical model above them."
+                "Rows with {FLOW} use the paper's prior and recursive approximation, planar flows, instead of the hierarchical \
+                 model above them."
             ));
         }
         if has_references {
@@ -260,7 +260,7 @@ impl Report<'_> {
             [seed] => (seed.clone(), "seed"),
             seeds => (seeds.join(", "), "means of seeds"),
         };
-        format!("{better}; {means} {seeds}; the better of a row is marked.")
+        format!("{better}; {means} {seeds}; the best of each row is marked.")
     }
 
     fn bounds(&self) -> Section {
@@ -281,11 +281,11 @@ impl Report<'_> {
                     .to_owned(),
             header,
             rows: rows.iter().enumerate().map(line).collect(),
-            notes: vec![self.marked("More is better")],
+            notes: vec![self.marked("Larger is better")],
         }
     }
 
-    /// Cell by cell.
+    /// All cells.
     fn each(&self) -> Section {
         let mut header: Vec<String> = ["family", "layers", "method", "seed"].map(str::to_owned).to_vec();
         header.extend(MEASURES.iter().map(|measure| measure.label.to_owned()));
@@ -307,7 +307,7 @@ impl Report<'_> {
         }
     }
 
-    /// Pairs of cells that differ only in that one is by mean-field.
+    /// Compares each cell with the mean-field cell of the same model and seed.
     fn counts(&self) -> Vec<Count> {
         let mut methods: Vec<Method> = self.plan.methods.clone();
         if self.plan.layers.iter().any(|layers| self.plan.has_flow(layers)) {
@@ -339,13 +339,13 @@ impl Report<'_> {
                 })
                 .collect();
             format!(
-                "{} is no worse than mean-field, of {} cells: {}.\n",
+                "Of {1} cells, {0} is no worse than mean-field: {2}.\n",
                 heading(count.method),
                 count.cells,
                 all.join(", ")
             )
         };
         let lines: String = self.counts().iter().map(line).collect();
-        if lines.is_empty() { "No cell is done by both mean-field and another method.\n".to_owned() } else { lines }
+        if lines.is_empty() { "No model is fitted by both mean-field and another method.\n".to_owned() } else { lines }
     }
 }

@@ -1,8 +1,8 @@
-//! What decides the numbers of a cell, and what is chosen where nothing else is asked for: all of that is here.
+//! Everything that determines the numbers of a cell, with the defaults.
 
 use crate::error::CliError;
 use hyperprior_def::heldout::FitSettings;
-use hyperprior_def::{WeightPosterior, Corpus, Settings};
+use hyperprior_def::{Corpus, Settings, WeightPosterior};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -12,45 +12,45 @@ pub const FAMILIES: &str = "poisson,bernoulli";
 /// In the order of the paper's columns.
 pub const METHODS: &str = "hvm,mean-field";
 pub const SEEDS: &str = "1,2";
-/// Points foretell best.
+/// Point estimates predict best.
 pub const WEIGHTS: WeightPosterior = WeightPosterior::Point;
-/// How often every document is visited, and draws in a step of its latents.
+/// Passes over the documents, and draws per step.
 pub const EPOCHS: u32 = 20;
 pub const DRAWS: usize = 4;
-/// Steps that a document which was set aside is fitted for: with few of them methods are told apart by how fast they are.
+/// Optimisation steps per held-out document: with few steps, the comparison measures the speed of the methods.
 pub const STEPS: u32 = 300;
-/// The share of the documents that are set aside, and how many of them are measured at most: with so many steps, measuring takes
-/// longer than training.
+/// The share of held-out documents, and the largest number of them to evaluate: with this many steps, evaluation takes longer than
+/// training.
 pub const HELDOUT: f64 = 0.1;
 pub const MEASURED: usize = 300;
-/// Times eight draws that the bound of the training is taken over.
+/// Draws for the training bound, in units of eight.
 pub const BOUND_ROUNDS: u64 = 8;
-/// The steps of the curve, and of how many documents it is at most.
+/// The steps of the curve, and its largest number of documents.
 pub const CURVE: &str = "25,50,100,200,400,800";
 pub const CURVE_DOCUMENTS: usize = 200;
 
-/// What a person chooses that all cells share.
+/// The options that all cells share.
 #[derive(Clone, Copy, Debug)]
 pub struct Choice {
-    /// What is believed of the weights.
+    /// The approximation of the weights' posterior.
     pub weights: WeightPosterior,
-    /// How often every document is visited.
+    /// Passes over the documents.
     pub epochs: u32,
-    /// Draws in a step.
+    /// Draws per step.
     pub draws: usize,
-    /// Steps that documents which were set aside are fitted for.
+    /// Optimisation steps per held-out document.
     pub steps: u32,
-    /// How many of those are measured at most.
+    /// The largest number of held-out documents to evaluate.
     pub measured: usize,
 }
 
 impl Choice {
-    /// How models are trained, but for what is a cell's own.
+    /// The settings of training that all cells share.
     pub fn train(&self) -> Settings {
         Settings { weights: self.weights, epochs: self.epochs, draws: self.draws, ..Settings::default() }
     }
 
-    /// How documents that were set aside are fitted.
+    /// The settings of the fit of a held-out document.
     pub fn fit(&self) -> FitSettings {
         self.fit_for(self.steps)
     }
@@ -60,7 +60,7 @@ impl Choice {
         FitSettings { steps, ..FitSettings::default() }
     }
 
-    /// Everything that the numbers of a cell depend on, beside the cell.
+    /// Everything that the numbers of a cell depend on, except the cell.
     pub fn facts(&self, corpus: &Corpus) -> Result<Table, CliError> {
         let internal = |error: toml::ser::Error| CliError::Internal(error.to_string());
         let mut train = Table::try_from(self.train()).map_err(internal)?;
@@ -106,7 +106,7 @@ struct Read {
     words: u64,
 }
 
-/// Where two tables differ, in words.
+/// The differences between two tables, as text.
 pub fn differences(there: &Table, here: &Table) -> Vec<String> {
     let [there, here] = [there, here].map(|table| {
         let mut all = Vec::new();
@@ -114,13 +114,13 @@ pub fn differences(there: &Table, here: &Table) -> Vec<String> {
         all
     });
     let of = |all: &[(String, String)], key: &str| {
-        all.iter().find(|(own, _)| own == key).map_or_else(|| "not said".to_owned(), |(_, value)| value.clone())
+        all.iter().find(|(own, _)| own == key).map_or_else(|| "missing".to_owned(), |(_, value)| value.clone())
     };
     let gone = there.iter().filter(|(key, _)| !here.iter().any(|(own, _)| own == key));
     let keys = here.iter().chain(gone).map(|(key, _)| key);
     keys.map(|key| (key, of(&there, key), of(&here, key)))
         .filter(|(_, there, here)| there != here)
-        .map(|(key, there, here)| format!("{key} is {there} there and {here} here"))
+        .map(|(key, there, here)| format!("{key} was {there} and is now {here}"))
         .collect()
 }
 
@@ -138,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_named() {
+    fn differences_are_named() {
         let choice = Choice { weights: WEIGHTS, epochs: EPOCHS, draws: DRAWS, steps: STEPS, measured: MEASURED };
         let bible = hyperprior_def::corpus::bible();
         let facts = choice.facts(&bible).expect("facts");
@@ -147,11 +147,11 @@ mod tests {
         let other = Choice { epochs: 7, steps: 9, ..choice }.facts(&bible).expect("facts");
         assert_eq!(
             differences(&facts, &other),
-            [format!("fit.steps is {STEPS} there and 9 here"), format!("train.epochs is {EPOCHS} there and 7 here")]
+            [format!("fit.steps was {STEPS} and is now 9"), format!("train.epochs was {EPOCHS} and is now 7")]
         );
         let mut less = facts.clone();
         less.remove("version");
-        assert!(differences(&less, &facts)[0].starts_with("version is not said there and \""));
-        assert!(differences(&facts, &less)[0].ends_with("and not said here"));
+        assert!(differences(&less, &facts)[0].starts_with("version was missing and is now \""));
+        assert!(differences(&facts, &less)[0].ends_with("and is now missing"));
     }
 }

@@ -1,4 +1,4 @@
-//! The folder of the tables: what was measured, so that nothing is measured twice, and what is under way.
+//! The folder of the tables: finished cells, so that none is run twice, and checkpoints.
 
 use super::numbers::{Numbers, Point};
 use super::plan::Cell;
@@ -13,7 +13,7 @@ use std::io::{BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use toml::Table;
 
-/// The folder. Files are whole or not there.
+/// The folder. Files are written atomically.
 pub struct Store {
     run: RunDirectory,
 }
@@ -24,7 +24,7 @@ const CELLS: &str = "cells";
 const CURVES: &str = "curves";
 
 impl Store {
-    /// Opens or makes the folder, for cells that are measured like this.
+    /// Opens or creates the folder, for cells with these settings.
     pub fn open(path: &Path, facts: &Table) -> Result<Self, CliError> {
         let config = path.join(CONFIG);
         match std::fs::read_to_string(&config) {
@@ -40,20 +40,20 @@ impl Store {
         Ok(store)
     }
 
-    /// Where it is.
+    /// The folder.
     pub fn path(&self) -> &Path {
         self.run.path()
     }
 
-    fn file(&self, cell: &Cell, ending: &str) -> PathBuf {
-        self.path().join(CELLS).join(format!("{}.{ending}", cell.file_name()))
+    fn file(&self, cell: &Cell, extension: &str) -> PathBuf {
+        self.path().join(CELLS).join(format!("{}.{extension}", cell.file_name()))
     }
 
     fn point_file(&self, cell: &Cell, steps: u32) -> PathBuf {
         self.path().join(CURVES).join(format!("{}_steps{steps}.json", cell.file_name()))
     }
 
-    /// The numbers of a cell, where it was measured. One whose model is needed has to have that too.
+    /// The numbers of a cell, if it is finished. A cell whose model is needed must have that too.
     pub fn cell(&self, cell: &Cell, needs_model: bool) -> Result<Option<Numbers>, CliError> {
         if needs_model && !self.file(cell, MODEL).exists() {
             return Ok(None);
@@ -61,55 +61,57 @@ impl Store {
         let path = self.file(cell, "json");
         let found: Option<Numbers> = read(&path)?;
         match found {
-            Some(found) if found.cell != *cell => Err(damaged(&path, "it is of another cell")),
+            Some(found) if found.cell != *cell => Err(damaged(&path, "it belongs to another cell")),
             found => Ok(found),
         }
     }
 
-    /// A point of a cell's curve, where it was measured.
+    /// A point of a cell's curve, if it is finished.
     pub fn point(&self, cell: &Cell, steps: u32) -> Result<Option<Point>, CliError> {
         let path = self.point_file(cell, steps);
         let found: Option<Point> = read(&path)?;
         match found {
-            Some(found) if found.cell != *cell || found.steps != steps => Err(damaged(&path, "it is of another cell")),
+            Some(found) if found.cell != *cell || found.steps != steps => {
+                Err(damaged(&path, "it belongs to another cell"))
+            }
             found => Ok(found),
         }
     }
 
-    /// Keeps the numbers of a cell; what it was trained from is not needed any more.
-    pub fn keep_cell(&self, numbers: &Numbers) -> Result<(), WriteError> {
+    /// Saves the numbers of a cell and removes its checkpoint.
+    pub fn save_cell(&self, numbers: &Numbers) -> Result<(), WriteError> {
         let path = self.file(&numbers.cell, "json");
         json(path, numbers)?;
         let _ = std::fs::remove_file(self.file(&numbers.cell, CHECKPOINT));
         Ok(())
     }
 
-    /// Keeps a point of a curve.
-    pub fn keep_point(&self, point: &Point) -> Result<(), WriteError> {
+    /// Saves a point of a curve.
+    pub fn save_point(&self, point: &Point) -> Result<(), WriteError> {
         json(self.point_file(&point.cell, point.steps), point)
     }
 
-    /// Keeps what a cell learnt.
-    pub fn keep_model(&self, cell: &Cell, training: &Training) -> Result<(), WriteError> {
+    /// Saves the model of a cell.
+    pub fn save_model(&self, cell: &Cell, training: &Training) -> Result<(), WriteError> {
         put(self.file(cell, MODEL), |file| training.save_model(None, file))
     }
 
-    /// What a cell learnt.
+    /// The model of a cell.
     pub fn model(&self, cell: &Cell) -> Result<Trained, CliError> {
         let path = self.file(cell, MODEL);
         let file = File::open(&path).map_err(|reason| CliError::Read { path: path.clone(), reason })?;
         Trained::load(BufReader::new(file)).map_err(|error| CliError::Model { path, error })
     }
 
-    /// Keeps a training that is under way, and the seconds that it took so far.
-    pub fn keep_training(&self, cell: &Cell, training: &Training, seconds: f64) -> Result<(), WriteError> {
+    /// Saves a checkpoint, with the training time so far.
+    pub fn save_training(&self, cell: &Cell, training: &Training, seconds: f64) -> Result<(), WriteError> {
         put(self.file(cell, CHECKPOINT), |file| {
             file.write_all(&seconds.to_le_bytes())?;
             training.save(file)
         })
     }
 
-    /// A training that was under way, if there is one; or why it cannot be gone on with.
+    /// The checkpoint of a cell, if there is one; or why it cannot be used.
     pub fn training<'a>(
         &self,
         cell: &Cell,
@@ -122,7 +124,7 @@ impl Store {
         file.read_exact(&mut seconds).map_err(|error| error.to_string())?;
         let training = Training::load(corpus, file).map_err(|error| error.to_string())?;
         if training.settings() != settings {
-            return Err("the training was of other settings".to_owned());
+            return Err("the checkpoint has other settings".to_owned());
         }
         Ok(Some((training, f64::from_le_bytes(seconds))))
     }
@@ -161,35 +163,35 @@ fn damaged(path: &Path, reason: &str) -> CliError {
     CliError::Damaged { path: path.to_owned(), reason: reason.to_owned() }
 }
 
-/// Whether a folder has cells that were measured in the same way.
+/// Checks that the cells in a folder have the same settings.
 fn same(folder: &Path, config: &Path, text: &str, facts: &Table) -> Result<(), CliError> {
     let there: Table = toml::from_str(text).map_err(|error| damaged(config, error.message()))?;
     if !there.contains_key("bound_rounds") {
         return Err(CliError::Usage(format!(
-            "`{}` is the folder of something else; choose another --out",
+            "`{}` belongs to something else; choose another --out",
             folder.display()
         )));
     }
     let differences = differences(&there, facts);
-    // Where nothing is measured there is nothing to be unlike.
+    // In an empty folder other settings do no harm.
     if differences.is_empty() || is_empty(folder) {
         return Ok(());
     }
     let is_corpus = differences.iter().any(|difference| difference.starts_with("corpus.fingerprint"));
-    let of = if is_corpus { "another corpus or of other settings" } else { "other settings" };
+    let other = if is_corpus { "another corpus or other settings" } else { "other settings" };
     Err(CliError::Usage(format!(
-        "`{}` has cells of {of}, and those in one table have to be alike: {}. Give what was given then to go on with \
-         them, choose another --out for new ones, or remove the folder",
+        "`{}` has cells with {other}, but all cells of a table need the same: {}. Use the earlier options to continue, choose \
+         another --out, or remove the folder",
         folder.display(),
         differences.join("; ")
     )))
 }
 
-/// Whether nothing in a folder is measured.
+/// Whether a folder has no finished cells or points.
 fn is_empty(folder: &Path) -> bool {
-    let is_measured = |file: std::io::Result<std::fs::DirEntry>| {
-        file.is_ok_and(|file| file.path().extension().is_some_and(|ending| ending == "json"))
+    let is_result = |file: std::io::Result<std::fs::DirEntry>| {
+        file.is_ok_and(|file| file.path().extension().is_some_and(|extension| extension == "json"))
     };
-    let has_none = |part| std::fs::read_dir(folder.join(part)).map_or(true, |mut files| !files.any(is_measured));
+    let has_none = |part| std::fs::read_dir(folder.join(part)).map_or(true, |mut files| !files.any(is_result));
     [CELLS, CURVES].into_iter().all(has_none)
 }

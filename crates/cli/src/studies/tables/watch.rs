@@ -1,4 +1,4 @@
-//! What is seen while cells are measured: which of how many, how far it is, and about how long all the rest takes.
+//! Progress of the cells, with the estimated remaining time.
 
 use super::plan::{Cell, Plan};
 use super::settings::{BOUND_ROUNDS, CURVE_DOCUMENTS, Choice};
@@ -7,16 +7,16 @@ use hyperprior_def::Method;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::{Duration, Instant};
 
-/// How much there is to do, in steps of one latent.
+/// The amount of work, in steps of one latent.
 #[derive(Clone, Copy)]
 pub struct Work {
     choice: Choice,
-    /// Documents that are trained on, and that are measured.
+    /// The numbers of training documents and of evaluated documents.
     documents: [usize; 2],
 }
 
 impl Work {
-    /// Of cells of so many documents.
+    /// For cells with these numbers of documents.
     pub fn new(choice: Choice, documents: [usize; 2]) -> Self {
         Self { choice, documents }
     }
@@ -27,22 +27,22 @@ impl Work {
         breadth(cell) * self.documents[0] as f64 * f64::from(settings.local_steps) * settings.draws as f64
     }
 
-    /// The bound of its training.
+    /// The training bound of a cell.
     pub fn bound(&self, cell: &Cell) -> f64 {
         breadth(cell) * self.documents[0] as f64 * 8.0 * BOUND_ROUNDS as f64
     }
 
-    /// A document that was set aside: half of its types, half of its words, and the whole of it.
+    /// A held-out document: half of its types, half of its words, and the whole document.
     pub fn document(&self, cell: &Cell) -> f64 {
         3.0 * self.half(cell, self.choice.steps)
     }
 
-    /// A half of a document, fitted for so many steps.
+    /// Half of a document, with this many steps.
     pub fn half(&self, cell: &Cell, steps: u32) -> f64 {
         breadth(cell) * f64::from(steps) * self.choice.fit().draws as f64
     }
 
-    /// All of a cell.
+    /// A whole cell.
     pub fn cell(&self, cell: &Cell) -> f64 {
         f64::from(self.choice.epochs) * self.epoch(cell)
             + self.bound(cell)
@@ -55,7 +55,7 @@ impl Work {
     }
 }
 
-/// The latents of a document, as much as each costs: about, by what methods took on one corpus.
+/// The latents of a document times their relative cost, measured on one corpus.
 fn breadth(cell: &Cell) -> f64 {
     let cost = match cell.method {
         Method::MeanField => 1.0,
@@ -63,12 +63,12 @@ fn breadth(cell: &Cell) -> f64 {
         _ => 2.2,
     };
     let layers = &cell.layers.0;
-    // What two layers have with each other costs more than what the lowest has with the words.
-    let between: usize = layers.windows(2).map(|pair| 4 * (pair[0] + pair[1])).sum();
-    (layers[0] + between) as f64 * cost
+    // The weights between two layers cost more than those between the bottom layer and the words.
+    let upper: usize = layers.windows(2).map(|pair| 4 * (pair[0] + pair[1])).sum();
+    (layers[0] + upper) as f64 * cost
 }
 
-/// A bar on standard error, and a line for each cell that is done.
+/// A bar on standard error, and a line for each finished cell.
 pub struct Watch {
     bar: ProgressBar,
     quiet: bool,
@@ -78,11 +78,11 @@ pub struct Watch {
     label: String,
 }
 
-/// Parts that the bar is cut into.
+/// The length of the bar.
 const PARTS: f64 = 1000.0;
 
 impl Watch {
-    /// Before anything is known.
+    /// A bar without progress yet.
     pub fn new(quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let bar = ProgressBar::with_draw_target(Some(PARTS as u64), target);
@@ -93,24 +93,24 @@ impl Watch {
         Self { bar, quiet, began: Instant::now(), done: 0.0, all: 0.0, label: String::new() }
     }
 
-    /// Starts the clock, with so much to do.
+    /// Starts the clock, with the total amount of work.
     pub fn begin(&mut self, all: f64) {
         (self.began, self.done, self.all) = (Instant::now(), 0.0, all);
     }
 
-    /// What comes next.
+    /// Shows the next cell or point.
     pub fn next(&mut self, label: String) {
         self.label = label;
         self.show("");
     }
 
-    /// So much was done, and this is where it is.
+    /// Adds finished work and shows the stage.
     pub fn advance(&mut self, work: f64, stage: &str) {
         self.done += work;
         self.show(stage);
     }
 
-    /// So much had been done before.
+    /// Removes work that was done by an earlier run.
     pub fn skip(&mut self, work: f64) {
         self.all -= work;
     }
@@ -122,20 +122,20 @@ impl Watch {
         self.bar.set_position((PARTS * self.done / self.all.max(1.0)) as u64);
     }
 
-    /// About how long the rest takes.
+    /// The estimated remaining time.
     pub fn left(&self) -> Option<String> {
         let spent = self.began.elapsed().as_secs_f64();
         (self.done > 0.0).then(|| duration(spent * (self.all - self.done).max(0.0) / self.done))
     }
 
-    /// Says something that stays, unless the person wants quiet.
+    /// Prints a line, unless quiet.
     pub fn say(&self, words: &str) {
         if !self.quiet {
             self.bar.suspend(|| eprintln!("{words}"));
         }
     }
 
-    /// Takes the bar away.
+    /// Removes the bar.
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
@@ -143,13 +143,13 @@ impl Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        // Whatever is said after a failure stands on a line of its own.
+        // An error message starts on its own line.
         self.finish();
     }
 }
 
-/// Which cell of a plan this is, for a person.
-pub fn place(plan: &Plan, cell: &Cell) -> String {
+/// The number and name of a cell in a plan.
+pub fn label(plan: &Plan, cell: &Cell) -> String {
     let cells = plan.cells();
     let number = cells.iter().position(|own| own == cell).map_or(0, |place| place + 1);
     format!("{number}/{} {}", cells.len(), cell.describe())

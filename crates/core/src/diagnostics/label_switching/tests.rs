@@ -99,10 +99,7 @@ fn innocent(seed: u64) -> Vec<(&'static str, Draws)> {
             drawn(11 + 100 * seed, 40, |random, z| z.iter_mut().for_each(|z| *z = label(random, 3))),
         ),
         ("well separated clusters", drawn(12 + 100 * seed, 40, |random, z| clusters(random, z, &[1, 2, 3], 0.1))),
-        (
-            "poorly separated clusters",
-            drawn(13 + 100 * seed, 40, |random, z| clusters(random, z, &[1, 2], 0.6)),
-        ),
+        ("poorly separated clusters", drawn(13 + 100 * seed, 40, |random, z| clusters(random, z, &[1, 2], 0.6))),
         (
             "a change point",
             drawn(14 + 100 * seed, 30, |random, z| {

@@ -47,7 +47,12 @@ pub(super) fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[
 }
 
 /// The diagonal of −∂²log p, from differences of the gradient along random signs: vᵢ (H v)ᵢ has mean Hᵢᵢ (Hutchinson, 1990).
-pub(super) fn diagonal(gradient: &dyn Gradient, continuous: &[usize], point: &[f64], seed: u64) -> Result<Option<Vec<f64>>> {
+pub(super) fn diagonal(
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    point: &[f64],
+    seed: u64,
+) -> Result<Option<Vec<f64>>> {
     let mut rng = stream(seed, Purpose::ModeSearch.step(), 2, 0);
     let (mut log_p, mut d_z) = (vec![0.0; PROBES], Batch::zeros(point.len(), PROBES));
     let mut z = Batch::zeros(point.len(), PROBES);

@@ -36,7 +36,12 @@ fn counts(conditionals: &dyn Conditionals, i: usize, z: &Batch) -> Result<(Vec<f
 }
 
 /// Draws every discrete latent given everything else. Latents with ranges that are too long to enumerate keep their values.
-pub(in crate::infer) fn sweep(model: &dyn Model, discrete: &[usize], z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
+pub(in crate::infer) fn sweep(
+    model: &dyn Model,
+    discrete: &[usize],
+    z: &mut Batch,
+    streams: &mut [Stream],
+) -> Result<()> {
     let Some(conditionals) = model.conditionals() else { return Ok(()) };
     for &i in discrete {
         let (values, out) = match model.latents().support(i) {

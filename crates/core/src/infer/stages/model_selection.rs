@@ -52,7 +52,12 @@ impl Candidate<'_> {
     }
 
     pub(in crate::infer) fn summary(&self, weighted: &Weighted) -> CandidateSummary {
-        CandidateSummary { method: self.method, elbo: weighted.elbo, khat: weighted.psis.khat, steps: self.fitted.steps }
+        CandidateSummary {
+            method: self.method,
+            elbo: weighted.elbo,
+            khat: weighted.psis.khat,
+            steps: self.fitted.steps,
+        }
     }
 }
 
@@ -113,7 +118,12 @@ pub(in crate::infer) fn grow<'a>(
             break;
         }
         let next = weight(&best.whitened, &q, &fitted, seed)?;
-        candidates.push(CandidateSummary { method: *method, elbo: next.elbo, khat: next.psis.khat, steps: fitted.steps });
+        candidates.push(CandidateSummary {
+            method: *method,
+            elbo: next.elbo,
+            khat: next.psis.khat,
+            steps: fitted.steps,
+        });
         let is_nearer = !weighted.psis.is_good() && next.psis.khat < weighted.psis.khat && next.elbo > weighted.elbo;
         let is_enough = next.headroom() <= accuracy && next.elbo > weighted.elbo;
         if next.elbo > weighted.elbo + accuracy || is_nearer || is_enough {

@@ -110,7 +110,8 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
     if gradient.is_none() && !continuous.is_empty() {
         return Err(Error::Model("a mode search needs the gradient along the continuous latents".to_owned()));
     }
-    let mut streams: Vec<Stream> = (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
+    let mut streams: Vec<Stream> =
+        (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
     let mut z = scatter(model, starts, &mut streams)?;
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
     let mut ascent = Ascent::new(continuous.clone(), &z);

@@ -159,8 +159,7 @@ impl Chains {
         let latents = whitened.latents();
         let (discrete, continuous): (Vec<usize>, Vec<usize>) =
             (0..latents.len()).partition(|i| latents.support(*i).is_discrete());
-        let blocks: Vec<Block> =
-            (0..u.draws_len()).step_by(BLOCK).map(|first| Block::new(u, first, stream)).collect();
+        let blocks: Vec<Block> = (0..u.draws_len()).step_by(BLOCK).map(|first| Block::new(u, first, stream)).collect();
         let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
         let summary = MoveSummary { step, ..MoveSummary::default() };
         let tails = Tails::of(0, &blocks, &continuous);

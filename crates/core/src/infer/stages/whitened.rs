@@ -53,7 +53,7 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
     }
 
     /// m + L (μ + M u): the location and whitening of a Gaussian that was fitted in these coordinates.
-    pub fn compose(&self, q: &Variational, theta: &[f64]) -> (Vec<f64>, Whitening) {
+    pub(in crate::infer) fn compose(&self, q: &Variational, theta: &[f64]) -> (Vec<f64>, Whitening) {
         let n = self.continuous.len();
         let Some(gaussians) = q.prior().gaussians() else { return (self.location.clone(), self.whitening.clone()) };
         if let (Whitening::Diagonal(outer), true) = (&self.whitening, gaussians.is_diagonal()) {
@@ -113,7 +113,7 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
     }
 
     /// The location m and the whitening L.
-    pub fn place(&self) -> (&[f64], &Whitening) {
+    pub(in crate::infer) fn place(&self) -> (&[f64], &Whitening) {
         (&self.location, &self.whitening)
     }
 

@@ -1,10 +1,10 @@
 //! Exact expectations: noise at given nodes, latents at all their values, and the engine's forward and backward passes.
 
 use hyperprior::gradient::{GradientSettings, plan};
-use hyperprior::objective::Pass;
 use hyperprior::likelihood::Kind;
 use hyperprior::math::random::stream;
 use hyperprior::math::scratch::Scratch;
+use hyperprior::objective::Pass;
 use hyperprior::prior::Density;
 use hyperprior::{Batch, Model, Variational};
 use hyperprior_testkit::quadrature::Rule;

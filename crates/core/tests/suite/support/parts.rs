@@ -5,11 +5,11 @@ use hyperprior::Variational;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::model::Latents;
 use hyperprior::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Hierarchical, LinearMap, LowRank, Mixture,
-    MlpMap, NetworkPrior, PlanarFlow, Atoms, Prior, SinhArcsinh,
+    Atoms, Bend, Copula, CouplingFlow, Covariance, Delta, Gaussian, GaussianProcessMap, Hierarchical, LinearMap,
+    LowRank, Mixture, MlpMap, NetworkPrior, PlanarFlow, Prior, SinhArcsinh,
 };
 use hyperprior::recursive::{
-    GaussianFit, InverseFlow, HierarchicalRecursive, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+    GaussianFit, HierarchicalRecursive, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
 };
 use std::sync::Arc;
 
@@ -30,8 +30,11 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
         Box::new(Atoms::new(n, 2).unwrap()),
         Box::new(Hierarchical::new(PlanarFlow::new(2, 1).unwrap(), LinearMap::new(n, 2)).unwrap()),
         Box::new(
-            Hierarchical::new(Gaussian::new(1, Covariance::Diagonal).unwrap(), GaussianProcessMap::new(n, 1, 3).unwrap())
-                .unwrap(),
+            Hierarchical::new(
+                Gaussian::new(1, Covariance::Diagonal).unwrap(),
+                GaussianProcessMap::new(n, 1, 3).unwrap(),
+            )
+            .unwrap(),
         ),
     ]
 }
@@ -39,7 +42,8 @@ pub fn priors(n: usize) -> Vec<Box<dyn Prior>> {
 /// Every recursive approximation that fits the likelihood and the prior, with the analytic ones fixed at `theta`.
 pub fn recursives(likelihood: &dyn Likelihood, prior: &dyn Prior, theta: &[f64]) -> Vec<Box<dyn Recursive>> {
     let frozen = |inner: Box<dyn Recursive>| Box::new(Frozen { inner, theta: theta.to_vec() });
-    let mut all: Vec<Box<dyn Recursive>> = vec![Box::new(SameAsPrior), Box::new(HierarchicalRecursive::new(likelihood, prior))];
+    let mut all: Vec<Box<dyn Recursive>> =
+        vec![Box::new(SameAsPrior), Box::new(HierarchicalRecursive::new(likelihood, prior))];
     if prior.components_len() > 1 {
         all.push(frozen(Box::new(Responsibilities)));
     }

@@ -39,7 +39,10 @@ impl Counter {
         let kept_len = keep.iter().filter(|keep| **keep).count();
         if !is_term.contains(&true) {
             let message = format!("none of the {} words is in enough but not too many documents", words.len());
-            return empty(message, "lower the smallest number of documents of a word, or raise its largest share of documents");
+            return empty(
+                message,
+                "lower the smallest number of documents of a word, or raise its largest share of documents",
+            );
         }
         if kept_len == 0 {
             let message = format!("none of the {} documents is within the length limits", counts.seen_len);

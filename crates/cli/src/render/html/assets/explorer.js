@@ -1,4 +1,4 @@
-// Topics from the top layer down to words, the documents where they are most active, and a search over both.
+// The topics from the top layer down to words, the documents in which they are most active, and a search over both.
 (() => {
   "use strict";
   const RESULTS = 30;
@@ -7,7 +7,7 @@
   const { layers, documents } = JSON.parse(find("explorer-data").textContent);
   const [tree, detail, results] = [find("tree"), find("detail"), find("results")];
 
-  // Text goes in as text, never as markup: words and names are whatever a corpus says.
+  // Insert text as text, never as markup: words and names come from the corpus.
   const element = (name, attributes = {}, ...children) => {
     const made = document.createElement(name);
     for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
@@ -20,7 +20,7 @@
   const percent = (x) => `${(100 * x).toFixed(1)} %`;
   const figures = (x) => (x >= 100 ? x.toFixed(0) : x.toPrecision(3)).replace("-", "−");
 
-  // The tree. A branch is made when it is opened for the first time.
+  // The tree. A branch is built when it is first opened.
   const items = () => [...tree.querySelectorAll('[role="treeitem"]')].filter((item) => !item.closest("ul[hidden]"));
   const focus = (item) => {
     if (!item) return;
@@ -66,7 +66,7 @@
     const label = element("span", { class: "label" }, element("b", {}, name), " ", words(layer, place));
     return element("li", own, element("span", { class: "arrow", "aria-hidden": "true" }), label);
   };
-  // The details stand below the tree where there is no room beside it, and are gone to.
+  // On a narrow screen the details are below the tree, and a click scrolls to them.
   const isNarrow = () => window.matchMedia("(max-width: 48rem)").matches;
   const chosen = (item, isMoved = false) => {
     tree.querySelectorAll('[aria-selected="true"]').forEach((other) => other.removeAttribute("aria-selected"));
@@ -103,7 +103,7 @@
     event.preventDefault();
     move();
   });
-  // A topic that nothing above raises stands beside the top layer.
+  // A topic that no theme uses is shown at the top level.
   for (let layer = layers.length - 1; layer >= 0; layer -= 1) {
     layers[layer].forEach((node, place) => {
       if (layer === layers.length - 1 || node.parents.length === 0) tree.append(treeItem(layer, place, 1));
@@ -112,7 +112,7 @@
   const first = tree.firstElementChild;
   if (first) first.setAttribute("tabindex", "0");
   const all = (wanted) => {
-    // Opening one makes those below it.
+    // Opening an item builds those below it.
     for (let layer = layers.length - 1; layer >= (wanted ? 1 : 0); layer -= 1) {
       tree.querySelectorAll(`[data-layer="${layer}"]`).forEach((item) => open(item, wanted));
     }
@@ -132,18 +132,18 @@
   const bars = (rows) => {
     const most = Math.max(...rows.map(([, value]) => value), 1e-300);
     const list = element("ul", { class: "measured" });
-    rows.forEach(([label, value, said]) => {
+    rows.forEach(([label, value, text]) => {
       const bar = element("i", { "aria-hidden": "true" });
       bar.style.width = `${Math.max((100 * value) / most, 0.5)}%`;
-      list.append(element("li", {}, element("span", {}, label), element("small", {}, said), bar));
+      list.append(element("li", {}, element("span", {}, label), element("small", {}, text), bar));
     });
     return list;
   };
   const part = (heading, rows) => (rows.length ? [element("h4", {}, heading), bars(rows)] : []);
-  const showDetail = (heading, said, parts, isMoved) => {
+  const showDetail = (heading, note, parts, isMoved) => {
     const back = link("Back to all topics", () => focus(tree.querySelector('[aria-selected="true"]') ?? first));
     back.classList.add("back");
-    detail.replaceChildren(element("h3", {}, heading), element("p", { class: "note" }, said), ...parts.flat(), back);
+    detail.replaceChildren(element("h3", {}, heading), element("p", { class: "note" }, note), ...parts.flat(), back);
     if (!isMoved) return;
     detail.focus({ preventScroll: true });
     detail.scrollIntoView({ block: isNarrow() ? "start" : "nearest" });
@@ -152,16 +152,16 @@
     link(`${called(layer, place)}: ${words(layer, place)}`, () => showTopic(layer, place, true));
   const showTopic = (layer, place, isMoved) => {
     const node = layers[layer][place];
-    const said = layer === 0 ? `${percent(node.size)} of all words` : `mean activity ${figures(node.size)}`;
+    const note = layer === 0 ? `${percent(node.size)} of all words` : `mean activity ${figures(node.size)}`;
     const topics = (list, at) => list.map(([other, weight]) => [topicLink(at, other), weight, figures(weight)]);
-    const where = layer === 0 ? "Most active in" : "What it raises is most active in";
+    const where = layer === 0 ? "Most active in" : "Its topics are most active in";
     showDetail(
       called(layer, place),
-      said,
+      note,
       [
         part("Words", node.words.map(([word, share]) => [word, share, percent(share)])),
-        part("Raises", topics(node.children, layer - 1)),
-        part("Raised by", topics(node.parents, layer + 1)),
+        part("Uses", topics(node.children, layer - 1)),
+        part("Used by", topics(node.parents, layer + 1)),
         part(
           where,
           node.documents.map(([d, active]) => [link(documents[d].name, () => showDocument(d)), active, figures(active)]),
@@ -171,10 +171,10 @@
     );
   };
   const showDocument = (d) => {
-    const { name, aside, topics } = documents[d];
-    const said = aside ? "set aside: the topics were not learnt from it" : "learnt from";
+    const { name, heldout, topics } = documents[d];
+    const note = heldout ? "held-out document" : "training document";
     const rows = topics.map(([place, share]) => [topicLink(0, place), share, percent(share)]);
-    showDetail(name, said, [part("Shares of what its topics say", rows)], true);
+    showDetail(name, note, [part("Shares of its topics", rows)], true);
   };
   if (first) {
     first.setAttribute("aria-selected", "true");
@@ -182,7 +182,7 @@
     open(first, true);
   }
 
-  // Search: topics that have a word which begins so, and documents whose name has it in it.
+  // Search: topics with a word that starts with the text, and documents whose name contains it.
   find("search").addEventListener("input", (event) => {
     const wanted = event.target.value.trim().toLowerCase();
     results.hidden = wanted === "";
@@ -201,7 +201,7 @@
       if (name.toLowerCase().includes(wanted)) found.push(() => link(name, () => showDocument(d)));
     });
     results.replaceChildren(...found.slice(0, RESULTS).map((make) => element("li", {}, make())));
-    const more = found.length > RESULTS ? `, of which ${RESULTS} are shown` : "";
+    const more = found.length > RESULTS ? `, ${RESULTS} shown` : "";
     find("found").textContent = `${found.length.toLocaleString("en")} found${more}`;
   });
 })();

@@ -1,21 +1,21 @@
-//! The data of the explorer: every latent with its words, what it uses and is used by, and where it is most active.
+//! The data of the topic explorer: every latent with its words, the latents that it uses or is used by, and its documents.
 
 use super::read::{Documents, Latent, Topics};
 use serde::Serialize;
 use std::borrow::Cow;
 
-/// Documents that a topic is shown with.
+/// Documents shown per topic.
 const DOCUMENTS: usize = 8;
-/// Topics that a document is shown with.
+/// Topics shown per document.
 const TOPICS: usize = 6;
-/// With more documents than this, only those are kept that some topic is shown with.
+/// With more documents than this, only those shown with some topic are kept.
 const ALL_MAX: usize = 3000;
-/// Letters of a document's name, and of a word.
+/// The largest number of characters in a document's name or a word.
 const NAME_MAX: usize = 100;
-/// A topic that has less of a document than this is not said to be in it.
+/// Topics with a smaller share of a document are not shown.
 const SHARE_MIN: f64 = 0.005;
 
-/// What the script is given. Places count from 0; layer 0 is the one next to the words.
+/// The data for the script. Places count from 0; layer 0 is the bottom layer.
 #[derive(Serialize)]
 pub struct Explorer {
     layers: Vec<Vec<Node>>,
@@ -24,28 +24,28 @@ pub struct Explorer {
 
 #[derive(Serialize)]
 struct Node {
-    /// The share of all words, or the mean activity above the lowest layer.
+    /// The share of all words, or the mean activity above the bottom layer.
     size: f64,
     /// Word and share.
     words: Vec<(String, f64)>,
-    /// Those below that it raises, and by what weight.
+    /// The latents that it uses in the layer below, with their weights.
     children: Vec<(usize, f64)>,
-    /// Those above that raise it.
+    /// The latents that use it in the layer above, with their weights.
     parents: Vec<(usize, f64)>,
-    /// Documents that it is most active in, and how active.
+    /// The documents in which it is most active, with its activity.
     documents: Vec<(usize, f64)>,
 }
 
 #[derive(Serialize)]
 struct Document {
     name: String,
-    aside: bool,
-    /// Topics of the lowest layer, and their shares of what all topics say.
+    heldout: bool,
+    /// Topics of the bottom layer, with their shares among all topics.
     topics: Vec<(usize, f64)>,
 }
 
 impl Explorer {
-    /// Of a run's topics and documents.
+    /// The data for a run's topics and documents.
     pub fn new(topics: &Topics, documents: &Documents) -> Self {
         let layers: Vec<&[Latent]> =
             [topics.topics.as_slice()].into_iter().chain(topics.themes.iter().map(Vec::as_slice)).collect();
@@ -53,7 +53,7 @@ impl Explorer {
         let mut nodes: Vec<Vec<Node>> = Vec::new();
         for (layer, latents) in layers.iter().enumerate() {
             if layer > 0 {
-                activity = Cow::Owned(raised(&activity, latents));
+                activity = Cow::Owned(upper_activity(&activity, latents));
             }
             let above = layers.get(layer + 1).copied().unwrap_or_default();
             nodes.push(
@@ -69,7 +69,7 @@ impl Explorer {
         }
         let document = |d: usize| Document {
             name: cut(&documents.names[d]),
-            aside: documents.is_aside[d],
+            heldout: documents.is_heldout[d],
             topics: shares(&documents.activity[d], &words),
         };
         Self { layers: nodes, documents: kept.into_iter().map(document).collect() }
@@ -89,18 +89,18 @@ fn node(latent: &Latent, place: usize, above: &[Latent], activity: &[Vec<f32>]) 
     }
 }
 
-/// Of latents above the lowest, what they raise says where they are active: the run keeps no activity of their own.
-fn raised(below: &[Vec<f32>], latents: &[Latent]) -> Vec<Vec<f32>> {
+/// The activity of latents above the bottom layer, from those that they use: the run does not save theirs.
+fn upper_activity(below: &[Vec<f32>], latents: &[Latent]) -> Vec<Vec<f32>> {
     let of =
         |row: &[f32], latent: &Latent| latent.uses.iter().map(|used| used.weight as f32 * row[used.number - 1]).sum();
     below.iter().map(|row| latents.iter().map(|latent| of(row, latent)).collect()).collect()
 }
 
-/// How many words a unit of each topic accounts for, up to a factor: its share over its mean activity.
+/// The words per unit of each topic, up to a factor: its share over its mean activity.
 fn words_of(topics: &Topics, documents: &Documents) -> Vec<f64> {
-    let learnt: Vec<&Vec<f32>> =
-        documents.activity.iter().zip(&documents.is_aside).filter(|(_, a)| !**a).map(|(row, _)| row).collect();
-    let mean = |k: usize| learnt.iter().map(|row| f64::from(row[k])).sum::<f64>() / learnt.len().max(1) as f64;
+    let trained: Vec<&Vec<f32>> =
+        documents.activity.iter().zip(&documents.is_heldout).filter(|(_, h)| !**h).map(|(row, _)| row).collect();
+    let mean = |k: usize| trained.iter().map(|row| f64::from(row[k])).sum::<f64>() / trained.len().max(1) as f64;
     let of = |(k, topic): (usize, &Latent)| {
         let mean = mean(k);
         if mean > 0.0 { topic.share.unwrap_or(0.0) / mean } else { 0.0 }
@@ -108,11 +108,11 @@ fn words_of(topics: &Topics, documents: &Documents) -> Vec<f64> {
     topics.topics.iter().enumerate().map(of).collect()
 }
 
-/// The topics that say most of a document.
+/// The topics with the largest shares of a document.
 fn shares(activity: &[f32], words: &[f64]) -> Vec<(usize, f64)> {
-    let said: Vec<f64> = activity.iter().zip(words).map(|(z, words)| f64::from(*z) * words).collect();
-    let total: f64 = said.iter().sum();
-    let shares = largest(&said, TOPICS).into_iter().map(|(k, said)| (k, rounded(said / total)));
+    let own: Vec<f64> = activity.iter().zip(words).map(|(z, words)| f64::from(*z) * words).collect();
+    let total: f64 = own.iter().sum();
+    let shares = largest(&own, TOPICS).into_iter().map(|(k, own)| (k, rounded(own / total)));
     shares.filter(|(_, share)| *share >= SHARE_MIN).collect()
 }
 
@@ -123,7 +123,7 @@ fn largest(values: &[f64], len: usize) -> Vec<(usize, f64)> {
     order.into_iter().take(len).map(|i| (i, values[i])).collect()
 }
 
-/// All documents, or those that some latent is shown with, in their order.
+/// All documents, or those shown with some latent, in order.
 fn kept(nodes: &[Vec<Node>], len: usize) -> Vec<usize> {
     if len <= ALL_MAX {
         return (0..len).collect();
@@ -134,7 +134,7 @@ fn kept(nodes: &[Vec<Node>], len: usize) -> Vec<usize> {
     kept
 }
 
-/// Three figures are more than can be seen.
+/// Four significant figures are enough.
 fn rounded(x: f64) -> f64 {
     format!("{x:.3e}").parse().unwrap_or(0.0)
 }
@@ -163,8 +163,8 @@ mod tests {
         .expect("topics");
         let documents = Documents {
             names: (0..documents_len).map(|d| format!("d{d}")).collect(),
-            is_aside: (0..documents_len).map(|d| d == 2).collect(),
-            // The means over those learnt from are 2 and 1: a unit of the topics is .3 and .4 of the words.
+            is_heldout: (0..documents_len).map(|d| d == 2).collect(),
+            // The means over the training documents are 2 and 1: a unit of the topics is .3 and .4 of the words.
             activity: (0..documents_len).map(|d| [[3.0, 0.0], [1.0, 2.0], [4.0, 4.0]][d.min(2)].to_vec()).collect(),
         };
         serde_json::to_value(Explorer::new(&topics, &documents)).expect("data")
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(found["documents"][0]["topics"], json!([[0, 1.0]]));
         // .3 × 1 against .4 × 2.
         assert_eq!(found["documents"][1]["topics"], json!([[1, 0.7273], [0, 0.2727]]));
-        assert_eq!(found["documents"][2]["aside"], json!(true));
+        assert_eq!(found["documents"][2]["heldout"], json!(true));
     }
 
     #[test]
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_documents_those_are_kept_that_are_shown() {
+    fn of_many_documents_only_those_shown_are_kept() {
         let found = explorer(5000);
         let documents = found["documents"].as_array().expect("documents");
         assert!(documents.len() <= 3 * DOCUMENTS, "{}", documents.len());

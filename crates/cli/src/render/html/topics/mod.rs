@@ -1,4 +1,4 @@
-//! The report of a training: its hierarchy from the top layer down to words, with the documents.
+//! The report of a topics run: the hierarchy from the top layer down to words, with the documents.
 
 mod explorer;
 mod read;
@@ -18,16 +18,12 @@ pub fn report(run: &Run) -> Result<String, CliError> {
     let summary = read::summary(run)?;
     let mut page = Page::new(&summary.corpus, &subtitle(&summary));
     add(&mut page, run)?;
-    page.section(
-        "course",
-        "How the training went",
-        picture(&run.trace()?, &[], None, ["epoch", "what is climbed, per word"]),
-    );
-    page.section("repeat", "How to repeat it", repeat::section(run)?);
+    page.section("training", "Training", picture(&run.trace()?, &[], None, ["epoch", "Objective per word"]));
+    page.section("repeat", "Reproduce", repeat::section(run)?);
     Ok(page.html())
 }
 
-/// Puts the topics into a page.
+/// Adds the topics to a page.
 pub fn add(page: &mut Page, run: &Run) -> Result<(), CliError> {
     let summary = read::summary(run)?;
     let topics = read::topics(run)?;
@@ -40,16 +36,16 @@ pub fn add(page: &mut Page, run: &Run) -> Result<(), CliError> {
 }
 
 fn subtitle(summary: &Summary) -> String {
-    let mut said = vec![
+    let mut parts = vec![
         format!("{} documents", grouped(summary.documents)),
         format!("{} terms", grouped(summary.terms)),
         format!("{} words", grouped(summary.tokens)),
     ];
     if summary.heldout_documents > 0 {
-        said.push(format!("{} documents set aside", grouped(summary.heldout_documents)));
+        parts.push(format!("{} held-out documents", grouped(summary.heldout_documents)));
     }
-    said.push(format!("seed {}", summary.seed));
-    said.join(" · ")
+    parts.push(format!("seed {}", summary.seed));
+    parts.join(" · ")
 }
 
 fn about(summary: &Summary, background: f64) -> String {
@@ -62,10 +58,10 @@ fn about(summary: &Summary, background: f64) -> String {
         .map(|(width, family)| format!("{width} {}", escape::text(family)))
         .collect();
     if !layers.is_empty() {
-        lines.insert(0, ("layers, from the words up", layers.join(", ")));
+        lines.insert(0, ("layers, bottom first", layers.join(", ")));
     }
     if let Some(elbo) = summary.elbo {
-        lines.push(("bound", format!("{elbo:.4} per word").replace('-', "−")));
+        lines.push(("ELBO", format!("{elbo:.4} per word").replace('-', "−")));
     }
     if let (Some(found), Some(unigram)) = (summary.heldout_perplexity, summary.unigram_perplexity) {
         lines
@@ -74,7 +70,7 @@ fn about(summary: &Summary, background: f64) -> String {
     if let (Some(found), Some(unigram)) = (summary.completion_perplexity, summary.completion_unigram_perplexity) {
         lines.push(("perplexity of hidden words", format!("{found:.0}<small>{unigram:.0} without topics</small>")));
     }
-    lines.push(("in no topic", format!("{:.1} % of the words", 100.0 * background)));
+    lines.push(("background", format!("{:.1} % of the words", 100.0 * background)));
     let time = summary.wall_seconds.map_or_else(String::new, |seconds| format!("<small>{}</small>", duration(seconds)));
     lines.push(("epochs", format!("{}{time}", summary.epochs)));
     let mut out = facts(&lines);
@@ -88,7 +84,7 @@ fn about(summary: &Summary, background: f64) -> String {
     out
 }
 
-/// What the script fills.
+/// The frame that the script fills.
 const FRAME: &str = "\
 <div class=\"tools\"><label for=\"search\">Search words and documents</label> <input id=\"search\" type=\"search\" autocomplete=\"off\" \
 spellcheck=\"false\"> <button type=\"button\" class=\"plain\" id=\"open\">Open all</button> \
@@ -103,7 +99,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn a_training_is_told() {
+    fn the_facts_and_warnings_are_shown() {
         let summary = json!({"corpus": "<b>", "families": ["poisson"], "method": "hvm", "weights": "gamma", "documents": 1189,
             "heldout_perplexity": 900.4, "unigram_perplexity": 1100.0, "elbo": -7.0, "warnings": ["a < b"]});
         let summary: Summary = serde_json::from_value(summary).expect("a summary");

@@ -1,10 +1,10 @@
-//! `topics.json`, `activations.csv` and `summary.json` of a training as a report reads them.
+//! Reads `topics.json`, `activations.csv` and `summary.json` of a topics run for a report.
 
 use crate::error::CliError;
 use crate::render::html::read::{Run, number, rows};
 use serde::Deserialize;
 
-/// `summary.json`, as far as it is told of.
+/// The part of `summary.json` that a report shows.
 #[derive(Debug, Deserialize)]
 pub struct Summary {
     pub corpus: String,
@@ -49,9 +49,9 @@ pub struct Summary {
 pub struct Topics {
     #[serde(default)]
     pub background_share: f64,
-    /// The lowest layer.
+    /// The bottom layer.
     pub topics: Vec<Latent>,
-    /// The layers above, from below.
+    /// The layers above, lowest first.
     #[serde(default)]
     pub themes: Vec<Vec<Latent>>,
 }
@@ -59,10 +59,10 @@ pub struct Topics {
 /// A latent of any layer.
 #[derive(Debug, Deserialize)]
 pub struct Latent {
-    /// The share of all words, of one in the lowest layer.
+    /// The share of all words, for the bottom layer.
     #[serde(default)]
     pub share: Option<f64>,
-    /// The mean activity, of one above.
+    /// The mean activity, for the layers above.
     #[serde(default)]
     pub activity: Option<f64>,
     #[serde(default)]
@@ -71,7 +71,7 @@ pub struct Latent {
     pub words: Vec<Word>,
 }
 
-/// A latent below that one raises.
+/// A latent that one in the layer above uses.
 #[derive(Debug, Deserialize)]
 pub struct Use {
     /// Its number, from 1.
@@ -88,13 +88,13 @@ pub struct Word {
     pub share: f64,
 }
 
-/// `activations.csv`: the documents, with the activity of each topic of the lowest layer.
+/// `activations.csv`: the documents, with the activity of each topic in the bottom layer.
 #[derive(Debug, Default, PartialEq)]
 pub struct Documents {
     pub names: Vec<String>,
-    /// Whether they were set aside.
-    pub is_aside: Vec<bool>,
-    /// A row for each document; what is not known is 0.
+    /// Whether each is held out.
+    pub is_heldout: Vec<bool>,
+    /// A row for each document; unknown values are 0.
     pub activity: Vec<Vec<f32>>,
 }
 
@@ -105,7 +105,7 @@ pub fn summary(run: &Run) -> Result<Summary, CliError> {
 
 /// `topics.json`.
 pub fn topics(run: &Run) -> Result<Topics, CliError> {
-    let text = run.text("topics.json")?.ok_or_else(|| run.refused("topics.json", "it is not there"))?;
+    let text = run.text("topics.json")?.ok_or_else(|| run.refused("topics.json", "it is missing"))?;
     let topics: Topics = serde_json::from_str(&text).map_err(|error| run.refused("topics.json", error.to_string()))?;
     let mut below = topics.topics.len();
     for layer in &topics.themes {
@@ -118,7 +118,7 @@ pub fn topics(run: &Run) -> Result<Topics, CliError> {
     Ok(topics)
 }
 
-/// `activations.csv`; none where it is not there.
+/// `activations.csv`; no documents if it is missing.
 pub fn documents(run: &Run, topics_len: usize) -> Result<Documents, CliError> {
     let text = run.text("activations.csv")?.unwrap_or_default();
     parsed(&text, topics_len).map_err(|reason| run.refused("activations.csv", reason))
@@ -140,7 +140,7 @@ fn parsed(text: &str, topics_len: usize) -> Result<Documents, String> {
         }
         let known = |field: &String| Some(number(field) as f32).filter(|x| x.is_finite()).unwrap_or(0.0);
         documents.names.push(name.clone());
-        documents.is_aside.push(has_part && rest[0] == "heldout");
+        documents.is_heldout.push(has_part && rest[0] == "heldout");
         documents.activity.push(row[first..].iter().map(known).collect());
     }
     Ok(documents)
@@ -155,7 +155,7 @@ mod tests {
         let documents =
             parsed("document,part,topic1,topic2\n\"Song, 1\",train,0.5,2.0\nb,heldout,,1e-7\n", 2).expect("documents");
         assert_eq!(documents.names, ["Song, 1", "b"]);
-        assert_eq!(documents.is_aside, [false, true]);
+        assert_eq!(documents.is_heldout, [false, true]);
         assert_eq!(documents.activity, [[0.5, 2.0], [0.0, 1e-7]]);
         assert!(parsed("document,part,topic1\n", 2).is_err());
         assert!(parsed("document,topic1\na,1,2\n", 1).expect_err("a long line").contains("line 2"));

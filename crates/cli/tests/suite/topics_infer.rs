@@ -1,17 +1,11 @@
 //! `hyperprior topics infer` from end to end: the topics of a run in documents that it never saw.
 
-mod support;
-
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use support::{Folder, command, json, printed, run, text};
 
 /// Forty documents of the sky and of the table.
 const LINES: &str = "the sun and the moon\nmoon sun star\nbread and wine\nwine bread oil\n";
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
 
 /// A run on the sky and the table. What it learnt from is gone.
 fn trained(folder: &Folder, choices: &str) -> String {
@@ -126,21 +120,21 @@ fn a_person_reads_a_table() {
     let out = trained(&folder, "--layers 3");
     let new = folder.file("new.txt", &format!("silicon\n{}", "sun moon moon\n".repeat(14)));
     let output = run(&format!("topics infer {out} {new}"));
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert!(output.status.success(), "{told}");
-    assert!(said.starts_with("new: 15 documents, 42 words that the run knows\n"), "{said}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.starts_with("new: 15 documents, 42 words that the run knows\n"), "{stdout}");
     for part in
         ["\nbound ", "\nlayers      3 poisson\n", "no word that the run knows", "… and 5 more; --out DIR keeps all\n"]
     {
-        assert!(said.contains(part), "{part} is not in\n{said}");
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
-    let names: Vec<&str> = said.lines().skip_while(|line| !line.starts_with("document")).skip(2).collect();
+    let names: Vec<&str> = stdout.lines().skip_while(|line| !line.starts_with("document")).skip(2).collect();
     let names = names.iter().filter_map(|line| line.split_whitespace().next()?.parse::<u32>().ok());
-    assert!(names.filter(|name| *name > 10).count() == 0, "{said}");
-    assert!(told.contains("Note: 1 of 43 words are not among the terms of the run, and are left out\n"), "{told}");
+    assert!(names.filter(|name| *name > 10).count() == 0, "{stdout}");
+    assert!(stderr.contains("Note: 1 of 43 words are not among the terms of the run, and are left out\n"), "{stderr}");
     assert!(
-        told.contains("Note: 1 of 15 documents has no word that the run knows, `1`: its row is left empty\n"),
-        "{told}"
+        stderr.contains("Note: 1 of 15 documents has no word that the run knows, `1`: its row is left empty\n"),
+        "{stderr}"
     );
     assert!(run(&format!("topics infer {out} {new} --quiet")).stderr.is_empty());
 }
@@ -266,15 +260,15 @@ fn what_is_wrong_is_said() {
     for (line, code, hint) in cases {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{line}");
     }
 }
 
 #[test]
 fn help_shows_examples() {
-    let said = printed("topics infer --help");
-    assert!(said.contains("Examples:") && said.contains("hyperprior topics infer run letters.txt"), "{said}");
+    let stdout = printed("topics infer --help");
+    assert!(stdout.contains("Examples:") && stdout.contains("hyperprior topics infer run letters.txt"), "{stdout}");
     assert!(printed("topics --help").contains("hyperprior topics infer run letters.txt"));
 }
 
@@ -309,12 +303,12 @@ fn what_was_stopped_is_used_and_can_be_stopped() {
     let line = format!("topics infer {out} bible --steps 3000 --out {found}");
     let mut outputs = waits.iter().map(|milliseconds| interrupt(&line, *milliseconds));
     let output = outputs.find(|output| !output.stdout.is_empty()).expect("some documents were done");
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert!(told.contains("stopped early, after ") && told.contains(" of 1189 documents"), "{told}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert!(stderr.contains("stopped early, after ") && stderr.contains(" of 1189 documents"), "{stderr}");
     let summary: Value = serde_json::from_str(&read(Path::new(&found).join("summary.json"))).expect("JSON");
     let done = summary["inferred_documents"].as_u64().expect("a number") as usize;
     assert!((1..1189).contains(&done), "{done}");
-    assert!(said.contains("Warning: only ") && said.contains(" of 1,189 documents were done before"), "{said}");
+    assert!(stdout.contains("Warning: only ") && stdout.contains(" of 1,189 documents were done before"), "{stdout}");
     assert_eq!(rows(Path::new(&found).join("activations.csv")).len(), 1 + done);
     assert_eq!(summary["results"].as_array().map(Vec::len), Some(done));
 }

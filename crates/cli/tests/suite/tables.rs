@@ -1,7 +1,5 @@
 //! `hyperprior reproduce tables` from end to end, on models of a few latents: cells, tables, files, and going on after an end.
 
-mod support;
-
 use serde_json::{Value, json};
 use std::path::Path;
 use support::{Folder, command, json, printed, run, text};
@@ -139,7 +137,7 @@ fn the_tables_are_in_the_papers_layout() {
         let options = "--methods mean-field --flow none --no-curve --seeds 1,2 --epochs 1 --steps 2 --quiet";
         format!("reproduce tables --corpus {corpus} {layers} {options} --out {}", folder.path(out).display())
     };
-    let said = printed(&line("paper", ""));
+    let stdout = printed(&line("paper", ""));
     for part in [
         "sky: 60 documents, 10 terms, ",
         "Held-out perplexity of hidden word types, plug-in\n",
@@ -148,14 +146,14 @@ fn the_tables_are_in_the_papers_layout() {
         "Less is better; means of seeds 1, 2;",
         "No cell is done by both mean-field and another method.",
     ] {
-        assert!(said.contains(part), "{part} is not in\n{said}");
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
-    let row = said.lines().find(|line| line.contains("100-30-15")).expect("a row of three layers");
+    let row = stdout.lines().find(|line| line.contains("100-30-15")).expect("a row of three layers");
     let row: Vec<&str> = row.split_whitespace().collect();
     assert!(row.ends_with(&["3346", "3962", "3007", "3332"]), "{row:?}");
     assert!(
-        said.contains("paper NYT: HVM  paper NYT: mean-field  paper Science: HVM  paper Science: mean-field\n"),
-        "{said}"
+        stdout.contains("paper NYT: HVM  paper NYT: mean-field  paper Science: HVM  paper Science: mean-field\n"),
+        "{stdout}"
     );
     // Of models that the paper does not have, it has no numbers.
     assert!(!printed(&line("other", "--layers 3")).contains("Science"));
@@ -186,17 +184,17 @@ fn what_was_stopped_goes_on_to_the_same_numbers() {
     };
     // The folder is there before the first epoch.
     let output = end("-TERM", "config.toml", 0);
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(75), "{told}");
-    assert!(said.is_empty(), "{said}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stdout.is_empty(), "{stdout}");
     // Long enough for an epoch, too short for all of them: how long that is depends on the machine.
     let checkpoint = broken.join("cells/poisson_4_flow-2-10_seed1.checkpoint");
     for milliseconds in [100, 200, 400, 800, 1600] {
         let output = end("-TERM", "cells/poisson_4_mean-field_seed1.json", milliseconds);
-        let (said, told) = (text(&output.stdout), text(&output.stderr));
-        assert_eq!(output.status.code(), Some(75), "{told}");
-        assert!(told.contains("with 1 of 2 cells done") && told.contains("The same command goes on"), "{told}");
-        assert!(said.contains("1 of 2 cells are done") && said.contains("Held-out perplexity"), "{said}");
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(output.status.code(), Some(75), "{stderr}");
+        assert!(stderr.contains("with 1 of 2 cells done") && stderr.contains("The same command goes on"), "{stderr}");
+        assert!(stdout.contains("1 of 2 cells are done") && stdout.contains("Held-out perplexity"), "{stdout}");
         if checkpoint.exists() {
             break;
         }
@@ -250,7 +248,7 @@ fn what_is_wrong_is_said() {
     for (line, code, hint) in cases {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{line}");
     }
     // Where nothing was measured, other settings do no harm.

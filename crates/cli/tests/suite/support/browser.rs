@@ -1,4 +1,4 @@
-//! A headless Chromium, driven by its own protocol over a pipe: messages are JSON, each ended by a zero byte.
+//! A headless Chromium, driven by the DevTools protocol over a pipe: messages are JSON, each followed by a zero byte.
 
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
@@ -7,10 +7,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
-/// How long anything may take before the browser is said to hang.
+/// The longest wait for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where Chromium is, by the names that it goes under.
+/// The path of Chromium, under any of its names.
 pub fn chromium() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let names = ["chromium", "chromium-browser", "google-chrome"];
@@ -27,15 +27,15 @@ pub struct Browser {
     received: Receiver<Value>,
     session: Option<String>,
     sent: u64,
-    /// Errors of the page, and what it asked for beside itself.
-    pub complaints: Vec<String>,
+    /// Errors of the page, and the URLs that it requested.
+    pub errors: Vec<String>,
     pub requests: Vec<String>,
 }
 
 impl Browser {
     /// Starts it, with its files in `folder`.
     pub fn start(chromium: &Path, folder: &Path) -> Self {
-        // It reads from file 3 and writes to file 4, which a shell gives it.
+        // It reads from file descriptor 3 and writes to 4, which the shell opens.
         let line = "exec \"$0\" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
                     --remote-debugging-pipe --user-data-dir=\"$1\" about:blank 3<&0 4>&1 1>&2";
         let mut process = Command::new("sh")
@@ -60,7 +60,7 @@ impl Browser {
             }
         });
         let mut browser =
-            Self { process, pipe, received, session: None, sent: 0, complaints: Vec::new(), requests: Vec::new() };
+            Self { process, pipe, received, session: None, sent: 0, errors: Vec::new(), requests: Vec::new() };
         let target = browser.ask("Target.createTarget", json!({"url": "about:blank"}))["targetId"].clone();
         let attached = browser.ask("Target.attachToTarget", json!({"targetId": target, "flatten": true}));
         browser.session = attached["sessionId"].as_str().map(str::to_owned);
@@ -70,7 +70,7 @@ impl Browser {
         browser
     }
 
-    /// Sends a command, and waits for its answer.
+    /// Sends a command and waits for its answer.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         self.sent += 1;
         let mut message = json!({"id": self.sent, "method": method, "params": params});
@@ -78,7 +78,7 @@ impl Browser {
             message["sessionId"] = json!(session);
         }
         let pipe = self.pipe.as_mut().expect("a pipe");
-        pipe.write_all(format!("{message}\0").as_bytes()).and_then(|()| pipe.flush()).expect("a browser that listens");
+        pipe.write_all(format!("{message}\0").as_bytes()).and_then(|()| pipe.flush()).expect("the browser reads");
         loop {
             let answer = self.receive();
             if answer["id"] == json!(self.sent) {
@@ -88,14 +88,14 @@ impl Browser {
         }
     }
 
-    /// The next message; what the page did wrong is kept.
+    /// The next message; errors of the page are recorded.
     fn receive(&mut self) -> Value {
-        let message = self.received.recv_timeout(PATIENCE).expect("a browser that answers");
+        let message = self.received.recv_timeout(PATIENCE).expect("the browser answers");
         let params = &message["params"];
         match message["method"].as_str() {
-            Some("Runtime.exceptionThrown") => self.complaints.push(params["exceptionDetails"].to_string()),
-            Some("Log.entryAdded") => self.complaints.push(params["entry"].to_string()),
-            Some("Runtime.consoleAPICalled") => self.complaints.push(params["args"].to_string()),
+            Some("Runtime.exceptionThrown") => self.errors.push(params["exceptionDetails"].to_string()),
+            Some("Log.entryAdded") => self.errors.push(params["entry"].to_string()),
+            Some("Runtime.consoleAPICalled") => self.errors.push(params["args"].to_string()),
             Some("Network.requestWillBeSent") => {
                 self.requests.push(params["request"]["url"].as_str().unwrap_or_default().to_owned());
             }
@@ -104,19 +104,19 @@ impl Browser {
         message
     }
 
-    /// Opens a file, and waits until it is there.
+    /// Opens a file and waits until it is loaded.
     pub fn open(&mut self, path: &Path) {
         self.ask("Page.navigate", json!({"url": format!("file://{}", path.display())}));
         while self.receive()["method"] != json!("Page.loadEventFired") {}
     }
 
-    /// The width of the window.
+    /// Sets the width of the window.
     pub fn width(&mut self, width: u32) {
         let metrics = json!({"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500});
         self.ask("Emulation.setDeviceMetricsOverride", metrics);
     }
 
-    /// What an expression comes to on the page.
+    /// The value of an expression on the page.
     pub fn value(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
         let answer = self.ask("Runtime.evaluate", params);
@@ -124,7 +124,7 @@ impl Browser {
         answer["result"]["value"].clone()
     }
 
-    /// Presses a key, as a person would.
+    /// Presses a key.
     pub fn key(&mut self, key: &str) {
         let text = if key == "Enter" { "\r" } else { "" };
         for kind in ["keyDown", "keyUp"] {
@@ -132,7 +132,7 @@ impl Browser {
         }
     }
 
-    /// Types into what has the focus.
+    /// Types into the focused element.
     pub fn write(&mut self, text: &str) {
         self.ask("Input.insertText", json!({"text": text}));
     }
@@ -140,7 +140,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // A pipe that ends, ends it; what does not listen is ended.
+        // Closing the pipe ends it; if not, it is killed.
         drop(self.pipe.take());
         std::thread::sleep(Duration::from_millis(200));
         let _ = self.process.kill();

@@ -1,14 +1,8 @@
 //! `hyperprior fit` from end to end: right numbers, every file, and a word for everything that can be wrong.
 
-mod support;
-
 use hyperprior_math::special::{ln_gamma, log_sum_exp};
 use serde_json::{Value, json};
 use support::{Folder, command, example, example_data, json, numbers, printed, run, text};
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
 
 /// |found − exact| in Monte Carlo standard errors.
 fn errors_away(parameter: &Value, exact: f64) -> f64 {
@@ -57,8 +51,8 @@ fn three_coins_are_exact() {
     for (value, exact) in [("1", 1.0 / 6.0), ("2", 1.0 / 3.0), ("3", 0.5)] {
         assert!((number(&found["parameters"]["coin"]["pmf"][value]) - exact).abs() < 0.03);
     }
-    let said = printed(&format!("fit {}", example("three_coins")));
-    assert!(said.contains("exact: nothing is left to approximate") && said.contains("-0.6931, exactly"), "{said}");
+    let stdout = printed(&format!("fit {}", example("three_coins")));
+    assert!(stdout.contains("exact: nothing is left to approximate") && stdout.contains("-0.6931, exactly"), "{stdout}");
 }
 
 /// Every one of the 2⁸ configurations, written out.
@@ -172,8 +166,8 @@ fn a_run_leaves_its_files() {
     let folder = Folder::new("fit-run");
     let out = folder.path("run");
     let line = format!("fit {} --draws 500 --monitor lambda,k --out {}", example("coal"), out.display());
-    let said = printed(&line);
-    assert!(said.contains(&out.display().to_string()), "{said}");
+    let stdout = printed(&line);
+    assert!(stdout.contains(&out.display().to_string()), "{stdout}");
     let read = |name: &str| std::fs::read_to_string(out.join(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
     let csv = read("draws.csv");
     assert_eq!(csv.lines().next(), Some("lambda[1],lambda[2],k"));
@@ -207,8 +201,8 @@ fn the_same_seed_gives_the_same_numbers_on_any_number_of_threads() {
 #[test]
 fn monitors_select_and_arrays_are_in_order() {
     let names = |line: &str| -> Vec<String> {
-        let said = printed(&format!("fit {} --draws 200 {line}", example("eight_schools")));
-        let rows = said.lines().skip_while(|line| !line.starts_with("name ")).skip(2);
+        let stdout = printed(&format!("fit {} --draws 200 {line}", example("eight_schools")));
+        let rows = stdout.lines().skip_while(|line| !line.starts_with("name ")).skip(2);
         rows.take_while(|line| !line.is_empty())
             .map(|line| line.split_whitespace().next().unwrap_or_default().to_owned())
             .collect()
@@ -228,10 +222,10 @@ fn data_come_from_several_files_and_starts_from_another() {
     let sizes = folder.file("sizes.R", "N <- 4\n");
     let init = folder.file("init.json", r#"{"mu": 1, "d": [null, 2]}"#);
     let output = run(&format!("fit {model} --data {table} --data {sizes} --init {init} --draws 1000"));
-    let (said, noted) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, noted) = (text(&output.stdout), text(&output.stderr));
     assert!(output.status.success(), "{noted}");
     assert!(noted.contains("Note:") && noted.contains('g'), "the coding of a column of text is told: {noted}");
-    assert!(said.contains("4 observed nodes") && said.contains("2 continuous"), "{said}");
+    assert!(stdout.contains("4 observed nodes") && stdout.contains("2 continuous"), "{stdout}");
     let quiet = run(&format!("fit {model} --data {table} --data {sizes} --quiet --draws 100"));
     assert!(quiet.stderr.is_empty(), "{}", text(&quiet.stderr));
     let openbugs = format!("fit {model} --data {table} --data {sizes} --dialect openbugs --draws 100 --quiet");
@@ -297,7 +291,7 @@ fn what_is_wrong_is_said() {
     for (line, code, hint) in cases {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{line}");
     }
 }
@@ -327,12 +321,12 @@ fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.expect("kill runs").success());
     let output = child.wait_with_output().expect("it ends");
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(75), "{told}");
-    assert!(told.contains("stopped early, at step") && told.contains("of 100000000"), "{told}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("stopped early, at step") && stderr.contains("of 100000000"), "{stderr}");
     assert!(
-        said.contains("mu.b") && said.contains("Verdict: distrust") && said.contains("the fit was stopped at step"),
-        "{said}"
+        stdout.contains("mu.b") && stdout.contains("Verdict: distrust") && stdout.contains("the fit was stopped at step"),
+        "{stdout}"
     );
     let summary = std::fs::read_to_string(out.join("summary.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
@@ -369,7 +363,7 @@ fn a_reader_that_leaves_is_no_fault() {
 #[test]
 fn help_shows_examples() {
     for name in ["fit", "check"] {
-        let said = printed(&format!("{name} --help"));
-        assert!(said.contains("Examples:") && said.contains(&format!("hyperprior {name} examples/coal/model.bug")));
+        let stdout = printed(&format!("{name} --help"));
+        assert!(stdout.contains("Examples:") && stdout.contains(&format!("hyperprior {name} examples/coal/model.bug")));
     }
 }

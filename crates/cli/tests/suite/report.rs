@@ -1,7 +1,5 @@
 //! `report.html` from end to end: written with a run, made anew, and opened in a browser where there is one.
 
-mod support;
-
 use serde_json::{Value, json};
 use std::path::Path;
 use support::browser::{Browser, chromium};
@@ -25,7 +23,7 @@ fn a_report_is_made_anew_from_the_files() {
         "lambda[1]",
         "hyperprior rerun",
     ] {
-        assert!(first.contains(said), "{said}");
+        assert!(first.contains(said), "{stdout}");
     }
     assert!(first.len() < 1_000_000 && !first.contains("http:") && !first.contains("https:"), "{}", first.len());
     let path = printed(&format!("report {}", fit.display()));
@@ -96,7 +94,7 @@ fn faults_of_a_page_are_seen() {
     browser.width(390);
     assert!(browser.value("document.documentElement.scrollWidth").as_u64() > Some(390));
     assert!(browser.requests.iter().any(|url| url.ends_with("missing.js")), "{:?}", browser.requests);
-    assert!(browser.complaints.iter().any(|said| said.contains("a fault")), "{:?}", browser.complaints);
+    assert!(browser.complaints.iter().any(|said| stdout.contains("a fault")), "{:?}", browser.complaints);
 }
 
 /// Neither an error nor a request for anything but the page itself, and no page that is wider than its window.

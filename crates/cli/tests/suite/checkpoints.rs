@@ -1,8 +1,6 @@
 //! Fits that are killed, stopped, repeated, or not to be trusted.
 #![cfg(unix)]
 
-mod support;
-
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,12 +69,12 @@ fn an_interrupt_says_how_to_go_on() {
     let out = folder.path("run");
     let line = format!("fit {} --steps 3000 --draws 500 --out {}", example("rats"), out.display());
     let output = broken_off(&line, "-INT", Duration::from_millis(2000));
-    let told = text(&output.stderr);
+    let stderr = text(&output.stderr);
     if output.status.success() {
         return; // A fast machine was done by then.
     }
-    assert_eq!(output.status.code(), Some(75), "{told}");
-    assert!(told.contains(&format!("`hyperprior resume {}` goes on", out.display())), "{told}");
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains(&format!("`hyperprior resume {}` goes on", out.display())), "{stderr}");
     assert_eq!(summary(&out)["verdict"], "distrust");
     assert!(run(&format!("resume {} --quiet", out.display())).status.success());
     let whole = folder.path("whole");
@@ -103,9 +101,9 @@ fn checkpoints_that_are_of_no_use_are_refused() {
     let refused = |bytes: &[u8], reason: &str| {
         std::fs::write(&path, bytes).expect("a file");
         let output = run(&format!("resume {} --quiet", out.display()));
-        let told = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(65), "{told}");
-        assert!(told.contains(reason) && told.contains("hyperprior rerun"), "{told}");
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(65), "{stderr}");
+        assert!(stderr.contains(reason) && stderr.contains("hyperprior rerun"), "{stderr}");
     };
     for len in [0, 5, 17, 30, good.len() / 2, good.len() - 1] {
         refused(&good[..len], "it ends too early");

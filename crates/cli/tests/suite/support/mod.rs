@@ -1,14 +1,13 @@
-//! The command, run on model files.
-#![allow(dead_code, reason = "each test uses what it needs of this")]
+//! Helpers to run the command.
+#![allow(dead_code, reason = "each test program uses a part of this")]
 
 pub mod browser;
-pub mod kills;
 
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-/// The command with these arguments; none of them may hold a blank.
+/// The command with these arguments, split at blanks.
 pub fn command(line: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_hyperprior"));
     command.args(line.split_whitespace());
@@ -23,14 +22,14 @@ pub fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// What it prints where it succeeds.
+/// The standard output of a successful command.
 pub fn printed(line: &str) -> String {
     let output = run(line);
     assert!(output.status.success(), "{line}\n{}", text(&output.stderr));
     text(&output.stdout)
 }
 
-/// What it prints as JSON.
+/// The output of a successful command with `--json`.
 pub fn json(line: &str) -> Value {
     serde_json::from_str(&printed(&format!("{line} --json --quiet"))).expect("JSON and nothing else")
 }
@@ -47,7 +46,7 @@ pub fn example_data(name: &str) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("the data")).expect("JSON")
 }
 
-/// Files of a test's own.
+/// A temporary folder.
 pub struct Folder(PathBuf);
 
 impl Folder {
@@ -58,7 +57,7 @@ impl Folder {
         Self(folder)
     }
 
-    /// Writes a file, and gives its path.
+    /// Writes a file and returns its path.
     pub fn file(&self, name: &str, text: &str) -> String {
         let path = self.0.join(name);
         std::fs::write(&path, text).expect("a file");
@@ -70,6 +69,21 @@ impl Folder {
     }
 }
 
+pub fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
+}
+
 pub fn numbers(value: &Value) -> Vec<f64> {
-    value.as_array().expect("an array").iter().map(|x| x.as_f64().expect("a number")).collect()
+    value.as_array().expect("an array").iter().map(number).collect()
+}
+
+/// Fails unless every command line exits with its code, prints its hint to standard error, and prints nothing to standard output.
+pub fn assert_refused<S: AsRef<str>>(cases: impl IntoIterator<Item = (String, i32, S)>) {
+    for (line, code, hint) in cases {
+        let output = run(&line);
+        let stderr = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{line}\n{stderr}");
+        assert!(stderr.contains(hint.as_ref()), "{line} printed {stderr}");
+        assert!(output.stdout.is_empty(), "{line}");
+    }
 }

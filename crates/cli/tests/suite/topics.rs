@@ -1,31 +1,25 @@
 //! `hyperprior topics` from end to end: numbers that can be held against others, every file, and a word for everything wrong.
 
-mod support;
-
 use serde_json::{Value, json};
 use support::{Folder, command, json, printed, run, text};
 
 /// Less than a second.
 const SMALL: &str = "topics bible --layers 6,3 --epochs 4 --words 5 --heldout 0.02";
 
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
-
 #[test]
 fn the_bible_has_topics() {
-    let said = printed(&format!("{SMALL} --quiet"));
-    assert!(said.starts_with("bible: 1,189 documents, 4,376 terms, 257,526 words; 24 documents set aside\n"), "{said}");
+    let stdout = printed(&format!("{SMALL} --quiet"));
+    assert!(stdout.starts_with("bible: 1,189 documents, 4,376 terms, 257,526 words; 24 documents set aside\n"), "{stdout}");
     for part in ["layers      6, 3 poisson\n", "hvm, gamma weights", "\nbound ", "half of the word types hidden"] {
-        assert!(said.contains(part), "{part} is not in\n{said}");
+        assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
     let after = |header: &str| -> Vec<&str> {
-        let rows = said.lines().skip_while(|line| !line.starts_with(header)).skip(2);
+        let rows = stdout.lines().skip_while(|line| !line.starts_with(header)).skip(2);
         rows.take_while(|line| !line.is_empty()).collect()
     };
-    assert_eq!(after("topic ").len(), 6, "{said}");
-    assert_eq!(after("layer 2 ").len(), 3, "{said}");
-    assert!(after("topic ").iter().all(|line| line.split_whitespace().count() == 3 + 5), "{said}");
+    assert_eq!(after("topic ").len(), 6, "{stdout}");
+    assert_eq!(after("layer 2 ").len(), 3, "{stdout}");
+    assert!(after("topic ").iter().all(|line| line.split_whitespace().count() == 3 + 5), "{stdout}");
 }
 
 #[test]
@@ -161,8 +155,8 @@ fn every_choice_is_taken() {
     ] {
         let found = json(&format!("topics bible --layers 4 --epochs 2 --heldout 0.02 {choice}"));
         let (option, value) = choice.split_once(' ').expect("an option and its value");
-        if let Some(told) = found.get(option.trim_start_matches('-')) {
-            assert_eq!(told, value);
+        if let Some(reported) = found.get(option.trim_start_matches('-')) {
+            assert_eq!(reported, value);
         }
         assert!(
             number(&found["elbo"]) < 0.0 && number(&found["heldout_perplexity"]) < number(&found["terms"]),
@@ -181,14 +175,14 @@ fn layers_have_families_of_their_own() {
         out.display()
     );
     let found = json(&line);
-    let told = ["bernoulli", "poisson", "bernoulli", "gaussian", "gamma"];
-    assert_eq!(found["families"], json!(told));
+    let families = ["bernoulli", "poisson", "bernoulli", "gaussian", "gamma"];
+    assert_eq!(found["families"], json!(families));
     assert_eq!((&found["family"], &found["layers"]), (&json!("bernoulli"), &json!([5, 3, 2, 2, 2])));
     let config = std::fs::read_to_string(out.join("config.toml")).expect("a configuration");
-    let families: Vec<&str> = config.lines().filter(|line| line.starts_with("family")).collect();
-    assert_eq!(families, told.map(|family| format!("family = \"{family}\"")));
-    let said = printed(&format!("{line} --quiet"));
-    assert!(said.contains("layers      5 bernoulli, 3 poisson, 2 bernoulli, 2 gaussian, 2 gamma\n"), "{said}");
+    let in_config: Vec<&str> = config.lines().filter(|line| line.starts_with("family")).collect();
+    assert_eq!(in_config, families.map(|family| format!("family = \"{family}\"")));
+    let stdout = printed(&format!("{line} --quiet"));
+    assert!(stdout.contains("layers      5 bernoulli, 3 poisson, 2 bernoulli, 2 gaussian, 2 gamma\n"), "{stdout}");
 }
 
 /// Each format of the same few documents.
@@ -214,8 +208,8 @@ fn text_and_counts_are_read() {
     assert_eq!((&found["terms"], &found["heldout_perplexity"]), (&json!(8), &Value::Null));
     let output = run(&format!("topics {counts} {small}"));
     assert!(output.status.success());
-    let told = "Note: no vocabulary was given, so the 6 terms are called by their numbers; --vocab FILE names them";
-    assert!(text(&output.stderr).contains(told), "{}", text(&output.stderr));
+    let note = "Note: no vocabulary was given, so the 6 terms are called by their numbers; --vocab FILE names them";
+    assert!(text(&output.stderr).contains(note), "{}", text(&output.stderr));
     assert!(run(&format!("topics {counts} {small} --quiet")).stderr.is_empty());
 }
 
@@ -271,7 +265,7 @@ fn what_is_wrong_is_said() {
     for (line, code, hint) in cases {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{line}");
     }
 }
@@ -288,10 +282,10 @@ fn an_interrupt_keeps_what_is_done_and_ends_with_75() {
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.expect("kill runs").success());
     let output = child.wait_with_output().expect("it ends");
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(75), "{told}");
-    assert!(told.contains("stopped early, after epoch") && told.contains("of 1000000"), "{told}");
-    assert!(said.contains("Warning: the training was stopped after epoch") && said.contains("\ntopic "), "{said}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("stopped early, after epoch") && stderr.contains("of 1000000"), "{stderr}");
+    assert!(stdout.contains("Warning: the training was stopped after epoch") && stdout.contains("\ntopic "), "{stdout}");
     let summary: Value =
         serde_json::from_str(&std::fs::read_to_string(out.join("summary.json")).expect("a summary")).expect("JSON");
     assert!(number(&summary["epochs"]) >= 1.0);
@@ -316,13 +310,13 @@ fn a_measurement_that_was_stopped_goes_on_to_the_same_numbers() {
     let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(killed.expect("kill runs").success());
     let output = child.wait_with_output().expect("it ends");
-    let (said, told) = (text(&output.stdout), text(&output.stderr));
-    assert_eq!(output.status.code(), Some(75), "{told}");
-    assert!(told.contains("stopped early, after ") && told.contains(" of 476 documents set aside"), "{told}");
-    assert!(told.contains(&format!("`hyperprior resume {broken}` goes on")), "{told}");
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(75), "{stderr}");
+    assert!(stderr.contains("stopped early, after ") && stderr.contains(" of 476 documents set aside"), "{stderr}");
+    assert!(stderr.contains(&format!("`hyperprior resume {broken}` goes on")), "{stderr}");
     assert!(
-        said.contains("\ntopic ") && said.contains(" of the 476 documents set aside were measured before"),
-        "{said}"
+        stdout.contains("\ntopic ") && stdout.contains(" of the 476 documents set aside were measured before"),
+        "{stdout}"
     );
     let read = |run: &str, name: &str| std::fs::read_to_string(format!("{run}/{name}")).expect("a file");
     let rows = |run: &str| read(run, "activations.csv").lines().filter(|row| row.contains(",heldout,")).count();
@@ -342,10 +336,10 @@ fn a_measurement_that_was_stopped_goes_on_to_the_same_numbers() {
 
 #[test]
 fn help_shows_examples() {
-    let said = printed("topics --help");
-    assert!(said.contains("Examples:") && said.contains("hyperprior topics bible"), "{said}");
+    let stdout = printed("topics --help");
+    assert!(stdout.contains("Examples:") && stdout.contains("hyperprior topics bible"), "{stdout}");
     for default in ["[default: 50]", "[default: hvm]", "[default: poisson]", "[default: gamma]", "[default: 0.1]"] {
-        assert!(said.contains(default), "{default} is not in\n{said}");
+        assert!(stdout.contains(default), "{default} is not in\n{stdout}");
     }
 }
 

@@ -1,13 +1,7 @@
 //! `hyperprior check` from end to end.
 
-mod support;
-
 use serde_json::{Value, json};
 use support::{Folder, example, json, printed, run, text};
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
 
 #[test]
 fn every_example_agrees_with_itself() {
@@ -54,8 +48,8 @@ fn sums_are_held_against_enumeration() {
 
 #[test]
 fn latents_are_listed_by_array() {
-    let said = printed(&format!("check {} --quiet", example("karate_sbm")));
-    let row = said.lines().find(|line| line.starts_with("z[2:33]")).unwrap_or_else(|| panic!("{said}"));
+    let stdout = printed(&format!("check {} --quiet", example("karate_sbm")));
+    let row = stdout.lines().find(|line| line.starts_with("z[2:33]")).unwrap_or_else(|| panic!("{stdout}"));
     let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
     assert_eq!(cells, ["z[2:33]", "categorical", "1 or 2", "32", "fitted", "34"]);
     let found = json(&format!("check {}", example("n_mixture")));
@@ -95,6 +89,6 @@ fn what_is_wrong_is_said() {
     ] {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}");
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
     }
 }

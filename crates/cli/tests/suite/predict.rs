@@ -1,14 +1,8 @@
 //! What a fit foretells, from end to end: `fit --loo`, `fit --check-predictive` and `hyperprior predict`, against exact answers.
 
-mod support;
-
 use hyperprior_math::special::{ln_gamma, log_sum_exp};
 use serde_json::{Value, json};
 use support::{Folder, example, example_data, json, numbers, printed, run, text};
-
-fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
-}
 
 /// log p(y) of the coal model, the rates and the year summed out, with one year's count left out where one is named.
 fn coal_evidence(y: &[f64], without: Option<usize>) -> f64 {
@@ -40,9 +34,9 @@ fn coal_is_left_out_year_by_year() {
     let summary = std::fs::read_to_string(out.join("summary.json")).expect("a summary");
     let summary: Value = serde_json::from_str(&summary).expect("JSON");
     assert_eq!(summary["loo"], *loo);
-    let said = printed(&format!("fit {} --loo --quiet", example("coal")));
-    assert!(said.contains("Each of 112 observations, foretold from all others"), "{said}");
-    assert!(said.contains("below its limit of 0.70 for all") && said.contains("WAIC needs independent ones"), "{said}");
+    let stdout = printed(&format!("fit {} --loo --quiet", example("coal")));
+    assert!(stdout.contains("Each of 112 observations, foretold from all others"), "{stdout}");
+    assert!(stdout.contains("below its limit of 0.70 for all") && stdout.contains("WAIC needs independent ones"), "{stdout}");
 }
 
 /// Zeros that a Poisson cannot give, and a model of them that can.
@@ -127,8 +121,8 @@ fn new_throws_have_their_exact_law() {
     let found = json(&format!("predict {run} --data {seen}"));
     assert_eq!((&found["elpd"]["observations"], &found["seen"]), (&json!(1), &json!(8)));
     assert!((number(&found["elpd"]["value"]) - 0.3_f64.ln()).abs() < 0.05, "{}", found["elpd"]);
-    let said = printed(&format!("predict {run} --data {seen} --quiet"));
-    assert!(said.contains("of 1 new observation; those that the run has seen are left out"), "{said}");
+    let stdout = printed(&format!("predict {run} --data {seen} --quiet"));
+    assert!(stdout.contains("of 1 new observation; those that the run has seen are left out"), "{stdout}");
 }
 
 /// Enumerated: the coin that was thrown once is the third with probability 1/2, and heads again has probability 7/12.
@@ -160,12 +154,12 @@ fn rows_are_drawn_anew_and_files_are_left() {
     let data = folder.file("new.json", &data.to_string());
     let out = folder.path("foretold");
     let line = format!("predict {run} --data {data} --out {}", out.display());
-    let said = printed(&line);
+    let stdout = printed(&line);
     assert!(
-        said.contains("carried over: psi, p\n") && said.contains("drawn anew:   occupied[1:4], y[1:4,1:"),
-        "{said}"
+        stdout.contains("carried over: psi, p\n") && stdout.contains("drawn anew:   occupied[1:4], y[1:4,1:"),
+        "{stdout}"
     );
-    assert!(said.contains("\noccupied[4]") && said.contains(&out.display().to_string()), "{said}");
+    assert!(stdout.contains("\noccupied[4]") && stdout.contains(&out.display().to_string()), "{stdout}");
     let csv = std::fs::read_to_string(out.join("draws.csv")).expect("a file");
     assert!(csv.lines().count() == 1001 && csv.starts_with("occupied[1],"), "{}", csv.lines().next().unwrap_or(""));
     assert!(std::fs::read(out.join("draws.parquet")).expect("a file").starts_with(b"PAR1"));
@@ -242,7 +236,7 @@ fn what_is_wrong_is_said() {
     for (line, code, hint) in cases {
         let output = run(&line);
         assert_eq!(output.status.code(), Some(code), "{line}\n{}", text(&output.stderr));
-        assert!(text(&output.stderr).contains(hint), "{line} said {}", text(&output.stderr));
+        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
         assert!(output.stdout.is_empty(), "{line}");
     }
 }

@@ -1,19 +1,21 @@
-//! SIGKILL at any moment, in the middle of a file too, costs time and nothing else.
+//! SIGKILL at any moment, even while a file is being written, loses time but no results.
 #![cfg(unix)]
 
+mod case;
+#[path = "../suite/support/mod.rs"]
 mod support;
 
+use case::Case;
 use std::time::Duration;
-use support::kills::Case;
 use support::{Folder, example, run, text};
 
-/// `HYPERPRIOR_KILLS` says how many, where it is set.
+/// The number of kills: `HYPERPRIOR_KILLS`, or 10.
 fn kills() -> usize {
     std::env::var("HYPERPRIOR_KILLS").map_or(10, |text| text.parse().expect("HYPERPRIOR_KILLS is a whole number"))
 }
 
 #[test]
-fn topics() {
+fn killed_topics_resume_to_the_same_files() {
     let case = Case {
         begin: "topics bible --layers 6,3 --epochs 6 --heldout 0.01 --quiet",
         resume: "resume --quiet",
@@ -24,12 +26,12 @@ fn topics() {
     let folder = Folder::new("kills-topics");
     let tally = case.check(&folder.path(""), kills(), Duration::from_secs(1200), 1);
     eprintln!("{tally:?}");
-    // Otherwise nothing was tried: most kills come after the first epoch, and of two one waits for a file.
+    // Most kills come after the first epoch, and every other one waits for a file to be written.
     assert!(4 * tally.resumed >= tally.kills && 8 * tally.in_writes >= tally.kills, "{tally:?}");
 }
 
 #[test]
-fn fits() {
+fn killed_fits_resume_to_the_same_files() {
     let begin = format!("fit {} --draws 300 --quiet --save-every 0", example("hmm_quakes"));
     let case = Case {
         begin: &begin,
@@ -44,9 +46,9 @@ fn fits() {
     assert!(4 * tally.resumed >= tally.kills && 8 * tally.in_writes >= tally.kills, "{tally:?}");
 }
 
-/// A run that is killed before it has taken an earlier run's checkpoint away leaves one that goes with other settings.
+/// A run that is killed before it removes an earlier run's checkpoint leaves one with other settings.
 #[test]
-fn a_checkpoint_of_other_settings_is_refused() {
+fn a_checkpoint_with_other_settings_is_refused() {
     let folder = Folder::new("kills-settings");
     let [one, other] = ["one", "other"].map(|name| folder.path(name).display().to_string());
     let train = "topics bible --layers 2 --method mean-field --heldout 0.01 --quiet";
@@ -68,6 +70,6 @@ fn a_checkpoint_of_other_settings_is_refused() {
     std::fs::copy(first, second).expect("a copy");
     let refused = run(&format!("resume {other} --quiet"));
     assert_eq!(refused.status.code(), Some(65));
-    let told = text(&refused.stderr);
-    assert!(told.contains("it goes with other settings than those in config.toml"), "{told}");
+    let stderr = text(&refused.stderr);
+    assert!(stderr.contains("its settings differ from those in config.toml"), "{stderr}");
 }

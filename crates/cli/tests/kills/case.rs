@@ -1,6 +1,6 @@
-//! Runs that are killed at random moments and gone on with, held against one that was left alone.
+//! Kills runs at random moments, resumes them, and compares the result with an uninterrupted run.
 
-use super::{command, text};
+use crate::support::{command, text};
 use hyperprior_math::random::{Stream, stream};
 use rand::RngExt;
 use serde_json::Value;
@@ -8,38 +8,38 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A run that can be gone on with.
+/// A run that can be resumed.
 pub struct Case<'a> {
-    /// The command that begins it, without `--out` and its folder.
+    /// The command that starts it, without `--out` and its folder.
     pub begin: &'a str,
-    /// The command that goes on with it, without the folder.
+    /// The command that resumes it, without the folder.
     pub resume: &'a str,
-    /// The file that it goes on from, while there is something to go on with.
+    /// The name of its checkpoint.
     pub checkpoint: &'a str,
-    /// Files that are the same byte by byte.
+    /// Files that must be the same byte by byte.
     pub exact: &'a [&'a str],
     /// Fields of `summary.json` that differ from run to run.
     pub times: &'a [&'a str],
 }
 
-/// What was done.
+/// Counts.
 #[derive(Debug, Default)]
 pub struct Tally {
-    /// Processes that were killed.
+    /// Killed processes.
     pub kills: usize,
-    /// Of these, such as were writing a file.
+    /// Those killed while writing a file.
     pub in_writes: usize,
-    /// Processes that went on from a checkpoint.
+    /// Processes that resumed from a checkpoint.
     pub resumed: usize,
-    /// Runs that came to their end.
+    /// Finished runs.
     pub runs: usize,
 }
 
-/// Each run is killed so often, and then left alone.
+/// The largest number of kills of one run.
 const KILLS_OF_A_RUN: usize = 6;
 
 impl Case<'_> {
-    /// Kills so many processes, or as many as there is time for; every run comes to its end, and to the files of one that was left alone.
+    /// Kills this many processes, or as many as there is time for. Every run ends with the files of an uninterrupted one.
     pub fn check(&self, folder: &Path, kills: usize, time: Duration, seed: u64) -> Tally {
         let began = Instant::now();
         let (whole, broken) = (folder.join("whole"), folder.join("broken"));
@@ -54,7 +54,7 @@ impl Case<'_> {
             self.broken(&broken, most, took, &mut rng, &mut tally);
             let found = self.files(&broken);
             for ((name, expected), (_, found)) in expected.iter().zip(&found) {
-                assert!(found == expected, "{name} is not what it is without a kill; {tally:?}");
+                assert!(found == expected, "{name} differs from that of an uninterrupted run; {tally:?}");
             }
             let left: Vec<_> =
                 std::fs::read_dir(&broken).expect("a folder").map(|e| e.expect("a file").file_name()).collect();
@@ -66,12 +66,12 @@ impl Case<'_> {
         tally
     }
 
-    /// A run that is killed so often, and goes on each time.
+    /// Kills a run this often, and resumes it each time.
     fn broken(&self, out: &Path, kills: usize, took: Duration, rng: &mut Stream, tally: &mut Tally) {
         let before = tally.kills;
         loop {
             let is_resumed = out.join(self.checkpoint).exists();
-            // A run that has ended has nothing to go on from; one that was killed before it saved anything begins again.
+            // A finished run has no checkpoint; one that was killed before its first checkpoint starts over.
             if !is_resumed && out.join("summary.json").exists() {
                 return;
             }
@@ -88,7 +88,7 @@ impl Case<'_> {
                 await_a_write(&mut child, out, wait, took);
             }
             if child.try_wait().expect("a child can be waited for").is_some() {
-                // It was faster.
+                // It finished first.
                 self.finish(child);
                 continue;
             }
@@ -104,7 +104,7 @@ impl Case<'_> {
         if is_new {
             command.arg("--out");
         }
-        // Saved after every epoch or step, so that there is always something to interrupt.
+        // A checkpoint after every epoch or step, so that there is always a write to interrupt.
         command.arg(out).env("HYPERPRIOR_SAVE_SECONDS", "0");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the binary runs")
     }
@@ -126,7 +126,7 @@ impl Case<'_> {
     }
 }
 
-/// The files that are being written.
+/// The files being written.
 fn writing(out: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = std::fs::read_dir(out).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|ending| ending == "tmp"))
@@ -136,7 +136,7 @@ fn is_writing(out: &Path) -> bool {
     writing(out).next().is_some()
 }
 
-/// Waits so long, and then until a file is being written, if one ever is.
+/// Waits, and then until a file is being written, if one ever is.
 fn await_a_write(child: &mut Child, out: &Path, wait: Duration, most: Duration) {
     let began = Instant::now();
     std::thread::sleep(wait);
