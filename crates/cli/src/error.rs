@@ -72,10 +72,14 @@ pub enum CliError {
     #[error("cannot write to standard output: {0}")]
     Output(#[from] io::Error),
     /// Stopped by a signal.
-    #[error("stopped early: the printed rows are complete, the others were not run. Run the command again to start over")]
+    #[error(
+        "stopped early: the printed rows are complete, the others were not run. Run the command again to start over"
+    )]
     Stopped,
     /// A fit was stopped by a signal; its results were printed.
-    #[error("stopped early, at step {step} of {steps}: the printed results are for the approximation at that step{remedy}")]
+    #[error(
+        "stopped early, at step {step} of {steps}: the printed results are for the approximation at that step{remedy}"
+    )]
     StoppedFit {
         /// The last step.
         step: u64,

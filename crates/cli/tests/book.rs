@@ -5,9 +5,9 @@
 //! - `<!-- not run: why -->`: the commands are not run.
 //! - `<!-- long -->`: the commands are run with `HYPERPRIOR_BOOK=all` and with `update`.
 //! - `<!-- file: name -->`: the block is written to a file for the commands of the page.
-//! - `<!-- output -->`: the output of the last commands; with `<!-- output from WORDS -->`, from the line that begins with those words.
-//!   The last digits of numbers may differ between machines, so only the shape is compared; `HYPERPRIOR_BOOK=update` writes the output
-//!   into the page.
+//! - `<!-- output -->`: the output of the last commands; with `<!-- output from WORDS -->`, from the line that begins with those
+//!   words. The last digits of numbers may differ between machines, so only the shape is compared; `HYPERPRIOR_BOOK=update` writes
+//!   the output into the page.
 #![cfg(unix)]
 
 #[path = "suite/support/mod.rs"]
@@ -115,7 +115,11 @@ fn check(page: &Path, mode: &str) -> Result<(), String> {
             let is_run = !mark.starts_with("not run: ") && (mark != "long" || mode != "short");
             printed = None;
             if is_run && block.language == "r" && !has_r() {
-                eprintln!("{}:{}: SKIPPED: R with posterior and coda is not installed", page.display(), block.lines.start);
+                eprintln!(
+                    "{}:{}: SKIPPED: R with posterior and coda is not installed",
+                    page.display(),
+                    block.lines.start
+                );
             } else if is_run {
                 let path = format!("{}:{}", folder.path("bin").display(), std::env::var("PATH").unwrap_or_default());
                 let script = match block.language.as_str() {

@@ -1,8 +1,8 @@
 //! The latents of a model, with similar elements of an array in one row.
 
+use hyperprior::posterior::ElementName;
 use hyperprior::posterior::ranges;
 use hyperprior_graph::{Outline, Role};
-use hyperprior::posterior::ElementName;
 use serde::Serialize;
 use std::collections::BTreeSet;
 

@@ -2,8 +2,8 @@
 
 use crate::error::CliError;
 use hyperprior::Batch;
-use hyperprior_graph::{GraphModel, Quantity};
 use hyperprior::model::{Model, random_points};
+use hyperprior_graph::{GraphModel, Quantity};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use std::collections::HashMap;
@@ -39,7 +39,8 @@ pub fn points(model: &GraphModel, len: usize, seed: u64) -> Result<Vec<Point>, C
     at(model, &random_points(model.latents(), len, seed), seed)
 }
 
-/// The point at which a fit without a mode search would start: the starting values, and 0 on the unconstrained scale for the others.
+/// The point at which a fit without a mode search would start: the starting values, and 0 on the unconstrained scale for the
+/// others.
 pub fn start(model: &GraphModel, seed: u64) -> Result<Option<Point>, CliError> {
     let given = model.start()?;
     let mut z = Batch::zeros(model.latents().len(), 1);

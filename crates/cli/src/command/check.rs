@@ -2,18 +2,18 @@
 
 use super::fit::{CorrectionChoice, method};
 use super::input::Input;
-use crate::studies::sbc::Calibration;
 use crate::check::{Capabilities, Marginalisation, Point, Row, capabilities, marginalisation, points, rows, start};
 use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::render::terminal::table;
+use crate::studies::sbc::Calibration;
 use clap::Args;
 use hyperprior::Model;
 use hyperprior::infer::{InferSettings, Method};
-use hyperprior_graph::Marginalise;
 use hyperprior::posterior::Monitor;
 use hyperprior_bugs::Options;
 use hyperprior_bugs::simulate::SimulateError;
+use hyperprior_graph::Marginalise;
 use serde::Serialize;
 use std::io::Write;
 
@@ -24,7 +24,7 @@ const LATENTS_MAX: usize = 200;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 The gradient is compared with central differences, the terms and conditionals of each discrete latent with the log joint, and
-the marginalisation with a sum over every configuration, where there are few enough.
+the marginalisation with a sum over every configuration, if there are few enough.
 
 With --sbc the fits are checked instead, by simulation-based calibration: latents are drawn from the prior and data from the
 model, each data set is fitted, and the true values are ranked among the draws. Ranks are uniform if the fits are right.
@@ -201,7 +201,9 @@ impl Checked {
             Marginalisation::Agree { configurations, points, difference } => format!(
                 "marginalisation against enumeration: {configurations} configurations at {points} points agree to {difference:.0e}\n"
             ),
-            Marginalisation::Skipped { skipped } => format!("marginalisation against enumeration: not compared, {skipped}\n"),
+            Marginalisation::Skipped { skipped } => {
+                format!("marginalisation against enumeration: not compared, {skipped}\n")
+            }
         };
         if let Some(start) = &self.start {
             out += &format!(

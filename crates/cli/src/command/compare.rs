@@ -1,11 +1,11 @@
 //! `hyperprior compare`: the paper's first table, every method on one target.
 
 use super::output::Output;
-use crate::studies::compare::{self, Comparison, Method, Outcome, Row, Target};
 use crate::error::CliError;
 use crate::memory;
 use crate::progress::StopFlag;
 use crate::render::terminal::table;
+use crate::studies::compare::{self, Comparison, Method, Outcome, Row, Target};
 use crate::studies::reproduce;
 use clap::{Args, ValueEnum};
 use serde::Serialize;

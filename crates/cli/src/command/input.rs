@@ -2,10 +2,10 @@
 
 use crate::error::CliError;
 use clap::{Args, ValueEnum};
-use hyperprior_graph::{Marginalise, Graph};
 use hyperprior_bugs::data::{Format, read};
 use hyperprior_bugs::marginalise::{self, MarginaliseError};
 use hyperprior_bugs::{Compiled, Data, Diagnostic, Dialect, Options, compile, render};
+use hyperprior_graph::{Graph, Marginalise};
 use serde::{Deserialize, Serialize};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};

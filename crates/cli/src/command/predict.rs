@@ -2,8 +2,8 @@
 
 use super::fit::draws;
 use crate::error::CliError;
-use crate::run_dir::RunDirectory;
 use crate::predict::{FittedRun, Predicted};
+use crate::run_dir::RunDirectory;
 use clap::Args;
 use hyperprior::posterior::{DrawsError, Monitor};
 use hyperprior_bugs::memory::within_memory;

@@ -2,11 +2,13 @@
 
 use super::topics::chosen;
 use crate::error::CliError;
-use crate::studies::tables::settings::{CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS};
+use crate::studies::tables::settings::{
+    CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS,
+};
 use crate::studies::tables::{Choice, Flows, Job, Plan, Widths};
 use crate::topics::{Reading, at_least_one, name_of};
 use clap::Args;
-use hyperprior_def::{WeightPosterior, Family, Method};
+use hyperprior_def::{Family, Method, WeightPosterior};
 use std::path::PathBuf;
 
 /// Train the paper's topic models with each method and print its tables of held-out perplexity.

@@ -4,7 +4,7 @@ use crate::command::infer::Infer;
 use crate::error::CliError;
 use crate::topics::{Config, Input, Job, Layers};
 use clap::{Args, Subcommand};
-use hyperprior_def::{WeightPosterior, Error, Family, Method, Settings};
+use hyperprior_def::{Error, Family, Method, Settings, WeightPosterior};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -15,8 +15,8 @@ use std::str::FromStr;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "\
-Every document has one latent per topic: a count, a binary variable or an amount. Each topic contributes its own words. Higher layers
-model which topics occur together. Some documents are held out, to measure how well their hidden words are predicted.
+Every document has one latent per topic: a count, a binary variable or an amount. Each topic contributes its own words. Higher
+layers model which topics occur together. Some documents are held out, to measure how well their hidden words are predicted.
 
 Examples:
   hyperprior topics bible                               50 topics of the King James Bible
@@ -35,8 +35,8 @@ pub struct Topics {
     other: Option<Other>,
     #[command(flatten)]
     input: Input,
-    /// Family of latents in layers that name none: poisson (counts), bernoulli (binary), gamma (amounts), or gaussian (real numbers;
-    /// not in the bottom layer)
+    /// Family of latents in layers that name none: poisson (counts), bernoulli (binary), gamma (amounts), or gaussian (real
+    /// numbers; not in the bottom layer)
     #[arg(long, default_value_t, value_name = "FAMILY", value_parser = chosen::<Family>)]
     family: Family,
     /// Number of latents per layer, separated by commas, bottom layer (next to the words) first; a layer may name its family, as in
@@ -46,8 +46,8 @@ pub struct Topics {
     /// Shape of the latents in gamma layers; a smaller shape puts more of them near 0
     #[arg(long, default_value_t = Settings::default().gamma_shape, value_name = "SHAPE")]
     gamma_shape: f32,
-    /// Approximation of a document's latents: mean-field, hvm, conway-maxwell, mixture:J (J atoms), low-rank:R (Gaussian of rank R) or
-    /// flow:L,M (planar flows)
+    /// Approximation of a document's latents: mean-field, hvm, conway-maxwell, mixture:J (J atoms), low-rank:R (Gaussian of rank
+    /// R) or flow:L,M (planar flows)
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
     /// Compute each document's variational parameters with a network of this many hidden units [default without a value: 128]; new

@@ -49,7 +49,9 @@ fn verdict(report: &FitReport) -> String {
     match report.verdict() {
         Verdict::Trust => format!("Verdict: trust. {}.", capitalised(&reason)),
         Verdict::MeansOnly => {
-            format!("Verdict: means only; do not rely on standard deviations, tails or probabilities. Reason: {reason}.")
+            format!(
+                "Verdict: means only; do not rely on standard deviations, tails or probabilities. Reason: {reason}."
+            )
         }
         Verdict::Distrust => format!("Verdict: distrust; do not rely on these numbers. Reason: {reason}."),
     }
@@ -192,10 +194,7 @@ fn fit_history(inferred: &Inferred) -> Lines {
             n => format!("{n} fits"),
         };
         let steps = inferred.steps;
-        lines.push((
-            "budget",
-            format!("spent after {fits} with {steps} steps in all; optional work was skipped"),
-        ));
+        lines.push(("budget", format!("spent after {fits} with {steps} steps in all; optional work was skipped")));
     }
     if fitted.history.len() >= TRACE_MIN {
         let trace = sparkline(&fitted.history, TRACE, 1.0);
@@ -268,9 +267,9 @@ mod tests {
     use super::*;
     use hyperprior::fit::Quiet;
     use hyperprior::infer::InferSettings;
+    use hyperprior_bugs::{Array, Data, Options, compile};
     use hyperprior_graph::Marginalise;
     use hyperprior_graph::fit::Task;
-    use hyperprior_bugs::{Array, Data, Options, compile};
 
     /// A bound that still rises at the end vetoes trust for any k̂; a large k̂ does so in two degrees.
     #[test]

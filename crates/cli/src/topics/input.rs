@@ -104,8 +104,8 @@ fn stop_words(text: &str) -> Result<StopWords, String> {
 }
 
 impl Input {
-    /// The name of the corpus: that of its file or folder without extensions, or of the parent folder if the file is called `docs` or
-    /// `corpus`.
+    /// The name of the corpus: that of its file or folder without extensions, or of the parent folder if the file is called
+    /// `docs` or `corpus`.
     pub fn name(&self) -> String {
         name_of(self.corpus())
     }

@@ -131,8 +131,8 @@ impl Job {
         Ok([train, test])
     }
 
-    /// Checks that a checkpoint belongs to this run. It belongs to an earlier one if this run was killed after writing its configuration
-    /// and before removing the old checkpoint.
+    /// Checks that a checkpoint belongs to this run. It belongs to an earlier one if this run was killed after writing its
+    /// configuration and before removing the old checkpoint.
     fn same_settings(&self, training: &Training) -> Result<(), CliError> {
         if *training.settings() == self.config.train {
             return Ok(());
@@ -157,7 +157,8 @@ impl Job {
     }
 }
 
-/// Runs epochs until the last one or a signal; saves checkpoints at intervals and at the end. Returns whether there is a checkpoint.
+/// Runs epochs until the last one or a signal; saves checkpoints at intervals and at the end. Returns whether there is a
+/// checkpoint.
 fn run_epochs(
     training: &mut Training,
     (train, test): (&Corpus, &Corpus),

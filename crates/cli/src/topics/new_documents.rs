@@ -129,11 +129,7 @@ impl NewDocumentTopics<'_> {
         }
         let (done, len) = (self.found.len(), self.corpus.documents_len());
         if done < len {
-            warnings.push(format!(
-                "stopped after {} of {} documents",
-                grouped(done as u64),
-                grouped(len as u64)
-            ));
+            warnings.push(format!("stopped after {} of {} documents", grouped(done as u64), grouped(len as u64)));
         }
         warnings
     }

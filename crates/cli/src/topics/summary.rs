@@ -121,7 +121,9 @@ impl TopicsReport<'_> {
             warnings.push(format!("the training was stopped after epoch {epoch} of {epochs}"));
         }
         if let Some((measured, len)) = self.unmeasured().filter(|_| !self.is_stopped()) {
-            warnings.push(format!("only {measured} of the {len} held-out documents were evaluated before the run was stopped"));
+            warnings.push(format!(
+                "only {measured} of the {len} held-out documents were evaluated before the run was stopped"
+            ));
         }
         let weights = self.training.settings().weights;
         warnings.extend(self.heldout.perplexity.and_then(|f| worse(f.types.0.perplexity, f.types.1, weights)));

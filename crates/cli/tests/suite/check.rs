@@ -1,10 +1,10 @@
-//! `hyperprior check` from end to end.
+//! `hyperprior check`.
 
-use serde_json::{Value, json};
-use support::{Folder, example, json, printed, run, text};
+use crate::support::{Folder, assert_refused, example, json, number, printed};
+use serde_json::json;
 
 #[test]
-fn every_example_agrees_with_itself() {
+fn every_example_passes_the_check() {
     for name in [
         "capture_recapture",
         "coal",
@@ -33,17 +33,17 @@ fn every_example_agrees_with_itself() {
 }
 
 #[test]
-fn sums_are_held_against_enumeration() {
+fn marginalisation_agrees_with_enumeration() {
     for (name, configurations) in [("coal", 112), ("sbn_exact", 256), ("spike_hald", 16), ("three_coins", 3)] {
         let found = json(&format!("check {}", example(name)));
-        assert_eq!(found["elimination"]["configurations"], json!(configurations), "{name}");
-        assert!(number(&found["elimination"]["difference"]) < 1e-12, "{name}");
+        assert_eq!(found["marginalisation"]["configurations"], json!(configurations), "{name}");
+        assert!(number(&found["marginalisation"]["difference"]) < 1e-12, "{name}");
     }
     let apart = json(&format!("check {} --eliminate none", example("coal")));
-    assert_eq!(apart["elimination"], json!({"skipped": "nothing is summed out"}));
+    assert_eq!(apart["marginalisation"], json!({"skipped": "nothing is marginalised"}));
     assert_eq!(apart["fitted"]["conditionals"], json!(true));
     let too_many = json(&format!("check {}", example("hmm_quakes")));
-    assert_eq!(too_many["elimination"], json!({"skipped": "too many configurations"}));
+    assert_eq!(too_many["marginalisation"], json!({"skipped": "too many configurations"}));
 }
 
 #[test]
@@ -54,10 +54,10 @@ fn latents_are_listed_by_array() {
     assert_eq!(cells, ["z[2:33]", "categorical", "1 or 2", "32", "fitted", "34"]);
     let found = json(&format!("check {}", example("n_mixture")));
     let n = found["latents"].as_array().expect("rows").iter().find(|row| row["name"] == "N[1:40]").expect("one row");
-    assert_eq!((&n["count"], &n["role"]), (&json!(40), &json!("summed out")));
+    assert_eq!((&n["count"], &n["role"]), (&json!(40), &json!("marginalised")));
 }
 
-/// log 2 − 2s, and the two normal densities, at the values that each point has: no derivative of a transformation is in it.
+/// log 2 − 2s plus the two normal densities at the values of each point, without the Jacobian of a transformation.
 #[test]
 fn densities_are_on_the_scale_of_the_model() {
     let folder = Folder::new("check-points");
@@ -79,16 +79,12 @@ fn densities_are_on_the_scale_of_the_model() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn errors_have_codes_and_hints() {
     let folder = Folder::new("check-wrong");
     let broken = folder.file("broken.bug", "model { x ~ dnorm(0, 1 }");
-    for (line, code, hint) in [
+    assert_refused([
         (format!("check {broken}"), 65, "broken.bug:1:"),
         ("check nonesuch.bug".to_owned(), 66, "nonesuch.bug"),
         (format!("check {} --eliminate q", example("coal")), 64, "no latent `q`"),
-    ] {
-        let output = run(&line);
-        assert_eq!(output.status.code(), Some(code), "{line}");
-        assert!(text(&output.stderr).contains(hint), "{line} printed {}", text(&output.stderr));
-    }
+    ]);
 }

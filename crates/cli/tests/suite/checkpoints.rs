@@ -1,13 +1,12 @@
-//! Fits that are killed, stopped, repeated, or not to be trusted.
-#![cfg(unix)]
+//! Fits that are killed, stopped, repeated or not trusted.
 
+use crate::support::{Folder, command, example, json, run, text};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use support::{Folder, command, example, json, run, text};
 
-/// A summary but for the time.
+/// A summary without the time.
 fn summary(path: &Path) -> Value {
     let text = std::fs::read_to_string(path.join("summary.json")).expect("a summary");
     let mut summary: Value = serde_json::from_str(&text).expect("JSON");
@@ -28,18 +27,18 @@ fn same(a: &Path, b: &Path) {
     }
 }
 
-/// Starts a fit that saves every state, and sends it a signal after a while.
-fn broken_off(line: &str, signal: &str, after: Duration) -> std::process::Output {
+/// Starts a command and sends it a signal after a while.
+fn interrupted(line: &str, signal: &str, after: Duration) -> std::process::Output {
     let child = command(line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
     std::thread::sleep(after);
     let _ = Command::new("kill").args([signal, &child.id().to_string()]).stderr(Stdio::null()).status();
     child.wait_with_output().expect("it ends")
 }
 
-/// Wherever a fit was killed or stopped, it goes on to the same numbers. With labels that are summed out, and without.
+/// Wherever a fit is killed or stopped, it resumes to the same numbers; with and without marginalised labels.
 #[test]
-fn broken_off_and_gone_on_with() {
-    let folder = Folder::new("durable");
+fn interrupted_fits_resume_to_the_same_numbers() {
+    let folder = Folder::new("checkpoints");
     for (name, more) in [("hmm_quakes", "--draws 500"), ("karate_sbm", "--draws 200 --steps 200 --eliminate none")] {
         let whole = folder.path(&format!("{name}-whole"));
         let line = format!("fit {} {more} --quiet --save-every 0", example(name));
@@ -48,12 +47,12 @@ fn broken_off_and_gone_on_with() {
             let part = folder.path(&format!("{name}{signal}-{milliseconds}"));
             let again = format!("resume {} --quiet", part.display());
             let stopped =
-                broken_off(&format!("{line} --out {}", part.display()), signal, Duration::from_millis(milliseconds));
+                interrupted(&format!("{line} --out {}", part.display()), signal, Duration::from_millis(milliseconds));
             if !part.join("config.toml").exists() || stopped.status.success() {
                 continue;
             }
-            // Again on the way.
-            broken_off(&again, signal, Duration::from_millis(milliseconds));
+            // Interrupt it a second time.
+            interrupted(&again, signal, Duration::from_millis(milliseconds));
             if part.join("checkpoint").exists() || !part.join("summary.json").exists() {
                 let output = run(&again);
                 assert!(output.status.success(), "{}", text(&output.stderr));
@@ -64,17 +63,17 @@ fn broken_off_and_gone_on_with() {
 }
 
 #[test]
-fn an_interrupt_says_how_to_go_on() {
-    let folder = Folder::new("durable-interrupt");
+fn an_interrupted_fit_says_how_to_resume() {
+    let folder = Folder::new("checkpoints-interrupt");
     let out = folder.path("run");
     let line = format!("fit {} --steps 3000 --draws 500 --out {}", example("rats"), out.display());
-    let output = broken_off(&line, "-INT", Duration::from_millis(2000));
+    let output = interrupted(&line, "-INT", Duration::from_millis(2000));
     let stderr = text(&output.stderr);
     if output.status.success() {
-        return; // A fast machine was done by then.
+        return; // A fast machine is done by now.
     }
     assert_eq!(output.status.code(), Some(75), "{stderr}");
-    assert!(stderr.contains(&format!("`hyperprior resume {}` goes on", out.display())), "{stderr}");
+    assert!(stderr.contains(&format!("continue with `hyperprior resume {}`", out.display())), "{stderr}");
     assert_eq!(summary(&out)["verdict"], "distrust");
     assert!(run(&format!("resume {} --quiet", out.display())).status.success());
     let whole = folder.path("whole");
@@ -87,14 +86,14 @@ fn an_interrupt_says_how_to_go_on() {
 }
 
 #[test]
-fn checkpoints_that_are_of_no_use_are_refused() {
-    let folder = Folder::new("durable-refused");
+fn bad_checkpoints_are_refused() {
+    let folder = Folder::new("checkpoints-refused");
     let out = folder.path("run");
     let [model, data] = ["m.bug", "d.json"];
     let model = folder.file(model, "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }");
     let data = folder.file(data, r#"{"y": 7}"#);
     let line = format!("fit {model} --data {data} --steps 100000000 --save-every 0 --quiet --out {}", out.display());
-    let output = broken_off(&line, "-INT", Duration::from_millis(700));
+    let output = interrupted(&line, "-INT", Duration::from_millis(700));
     assert_eq!(output.status.code(), Some(75), "{}", text(&output.stderr));
     let path = out.join("checkpoint");
     let good = std::fs::read(&path).expect("a checkpoint");
@@ -111,57 +110,57 @@ fn checkpoints_that_are_of_no_use_are_refused() {
     for at in (0..good.len()).step_by(good.len() / 12) {
         let mut flipped = good.clone();
         flipped[at] ^= 0x10;
-        refused(&flipped, "checkpoint` cannot be gone on from");
+        refused(&flipped, "cannot resume from");
     }
     refused(b"hyperprior fit 0\nwhatever there was", "it was written by another version");
     std::fs::write(&path, &good).expect("a file");
     folder.file("d.json", r#"{"y": 6}"#);
-    refused(&good, "the model or its data have changed since");
+    refused(&good, "the model or its data have changed since then");
 }
 
 #[test]
-fn a_run_repeats_itself() {
-    let folder = Folder::new("durable-rerun");
+fn a_rerun_gives_the_same_files() {
+    let folder = Folder::new("checkpoints-rerun");
     let [first, second] = ["first", "second"].map(|name| folder.path(name));
-    let more = "--seed 9 --draws 300 --monitor lambda,k --correct weights --method mixture:2 --step-size 0.02";
+    let more = "--seed 9 --draws 300 --monitor lambda,k --correct resample --method mixture:2 --step-size 0.02";
     assert!(run(&format!("fit {} {more} --quiet --out {}", example("coal"), first.display())).status.success());
     assert!(run(&format!("rerun {} --quiet --out {}", first.display(), second.display())).status.success());
     same(&first, &second);
     let output = run(&format!("resume {} --quiet", first.display()));
     assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("came to its end"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("is complete; repeat it with `hyperprior rerun"), "{}", text(&output.stderr));
     assert_eq!(run("rerun nowhere").status.code(), Some(66));
 }
 
-/// What can go wrong with an approximation is found, and said.
+/// Known failures of an approximation get a warning.
 #[test]
 fn planted_failures_are_caught() {
-    let folder = Folder::new("durable-planted");
+    let folder = Folder::new("checkpoints-planted");
     let two = folder.file("two.bug", "model { mu ~ dnorm(0.3, 0.01)\n m <- pow(mu, 2)\n y ~ dnorm(m, 0.1) }");
     let two = format!("{two} --data {}", folder.file("two.json", r#"{"y": 25}"#));
     let heavy = "model { for (i in 1:3) { x[i] ~ dt(0, 1, 1.5) }\n s <- sum(x[])\n y ~ dnorm(s, 0.0001) }";
     let heavy = folder.file("heavy.bug", heavy);
     let heavy = format!("{heavy} --data {}", folder.file("heavy.json", r#"{"y": 0}"#));
-    let said = |line: &str| {
+    let verdict_of = |line: &str| {
         let found = json(line);
         (
             found["verdict"].as_str().expect("a verdict").to_owned(),
             found["warnings"][0].as_str().unwrap_or("").to_owned(),
         )
     };
-    // One of two modes lost; and both found.
+    // One of two modes is missed; then both are found.
     for method in ["full-rank", "mean-field", "flow:2"] {
-        let (verdict, why) = said(&format!("fit {two} --method {method}"));
-        assert!(verdict == "distrust" && why.contains("a mode is left out"), "{method}: {verdict}, {why}");
+        let (verdict, why) = verdict_of(&format!("fit {two} --method {method}"));
+        assert!(verdict == "distrust" && why.contains("the mode search found a mode"), "{method}: {verdict}, {why}");
     }
-    assert_eq!(said(&format!("fit {two}")).0, "trust");
+    assert_eq!(verdict_of(&format!("fit {two}")).0, "trust");
     // Heavy tails under a Gaussian.
-    let (verdict, why) = said(&format!("fit {heavy} --method full-rank"));
+    let (verdict, why) = verdict_of(&format!("fit {heavy} --method full-rank"));
     assert!(verdict != "trust" && why.contains("k̂"), "{verdict}, {why}");
     // A hundredth of the steps.
-    let (verdict, why) = said(&format!("fit {} --steps 4", example("hmm_quakes")));
+    let (verdict, why) = verdict_of(&format!("fit {} --steps 4", example("hmm_quakes")));
     assert!(verdict != "trust" && why.contains("too few"), "{verdict}, {why}");
-    // Steps a hundred times too large: the fit breaks down, or does not come to be trusted.
+    // Steps a hundred times too large: the fit fails, or is not trusted.
     for name in ["hmm_quakes", "dawid_skene", "spike_hald"] {
         let output = run(&format!("fit {} --step-size 3 --strict --quiet", example(name)));
         assert!(matches!(output.status.code(), Some(3 | 65)), "{name}: {}", text(&output.stdout));

@@ -1,29 +1,29 @@
-//! `report.html` from end to end: written with a run, made anew, and opened in a browser where there is one.
+//! `report.html`: written by a run, rebuilt from its files, and opened in a browser if there is one.
 
+use crate::support::browser::{Browser, chromium};
+use crate::support::{Folder, example, printed, run, text};
 use serde_json::{Value, json};
 use std::path::Path;
-use support::browser::{Browser, chromium};
-use support::{Folder, example, printed, run, text};
 
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).expect("a file")
 }
 
-/// A fit writes its report, and `report` makes the same again from the files, also without the Parquet file.
+/// A fit writes its report, and `report` rebuilds the same from the files, also without the Parquet file.
 #[test]
-fn a_report_is_made_anew_from_the_files() {
-    let folder = Folder::new("report-anew");
+fn a_report_is_rebuilt_from_the_files() {
+    let folder = Folder::new("report-rebuilt");
     let fit = folder.path("fit");
-    printed(&format!("fit {} --draws 500 --loo --check-predictive --quiet --out {}", example("coal"), fit.display()));
+    printed(&format!("fit {} --draws 500 --loo --ppc --quiet --out {}", example("coal"), fit.display()));
     let first = read(&fit.join("report.html"));
-    for said in [
+    for part in [
         "<strong>Trust</strong>",
-        "The reason: the bound had settled",
+        "Reason: the ELBO had converged",
         "below its limit of",
         "lambda[1]",
         "hyperprior rerun",
     ] {
-        assert!(first.contains(said), "{stdout}");
+        assert!(first.contains(part), "{part}");
     }
     assert!(first.len() < 1_000_000 && !first.contains("http:") && !first.contains("https:"), "{}", first.len());
     let path = printed(&format!("report {}", fit.display()));
@@ -37,55 +37,55 @@ fn a_report_is_made_anew_from_the_files() {
     }
     printed(&format!("report {}", fit.display()));
     let bare = read(&fit.join("report.html"));
-    assert!(bare.contains("<strong>Trust</strong>") && !bare.contains("What depends on what"), "{}", bare.len());
+    assert!(bare.contains("<strong>Trust</strong>") && !bare.contains(">Dependence</h2>"), "{}", bare.len());
 }
 
 #[test]
-fn another_fit_is_put_beside() {
-    let folder = Folder::new("report-beside");
+fn a_reference_fit_is_compared() {
+    let folder = Folder::new("report-compared");
     let [one, two] = ["one", "two"].map(|name| folder.path(name));
     printed(&format!("fit {} --draws 500 --quiet --out {}", example("eight_schools"), one.display()));
     let line = format!("fit {} --draws 500 --method mean-field --correct none", example("eight_schools"));
     printed(&format!("{line} --quiet --out {}", two.display()));
-    printed(&format!("report {} --beside {}", one.display(), two.display()));
+    printed(&format!("report {} --compare-with {}", one.display(), two.display()));
     let report = read(&one.join("report.html"));
     assert!(
-        report.contains("on the right <b>mean-field (two)</b>") && report.contains("class=\"pairs beside\""),
+        report.contains("Right: <b>mean-field (two)</b>") && report.contains("class=\"pairs compared\""),
         "{}",
         report.len()
     );
 }
 
 #[test]
-fn what_is_no_run_is_refused() {
+fn a_folder_that_is_not_a_run_is_refused() {
     let folder = Folder::new("report-refused");
-    let refused = |code: i32, said: &str, name: &str| {
+    let refused = |code: i32, hint: &str, name: &str| {
         let output = run(&format!("report {}", folder.path(name).display()));
         let error = text(&output.stderr);
         assert_eq!(output.status.code(), Some(code), "{error}");
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(hint), "{error}");
     };
     refused(66, "summary.json", "nothing");
     for (name, summary) in [("other", r#"{"schema": 1}"#), ("broken", "{"), ("odd", r#"{"model": 1, "method": []}"#)] {
         std::fs::create_dir_all(folder.path(name)).expect("a folder");
         folder.file(&format!("{name}/summary.json"), summary);
-        refused(65, "cannot be told of", name);
+        refused(65, "cannot make a report from", name);
     }
 }
 
-/// A browser, or nothing where there is none: `./check` installs one.
+/// A browser, if there is one; `./check` installs one.
 fn browser(name: &str) -> Option<(Browser, Folder)> {
     let folder = Folder::new(name);
     let Some(chromium) = chromium() else {
-        eprintln!("skipped: there is no Chromium to open the report in");
+        eprintln!("skipped: Chromium is not installed");
         return None;
     };
     Some((Browser::start(&chromium, &folder.path("browser")), folder))
 }
 
-/// What the tests below rely on: an error, a request and a page that is too wide are seen.
+/// The tests below rely on this: errors, requests and too wide a page are detected.
 #[test]
-fn faults_of_a_page_are_seen() {
+fn faults_of_a_page_are_detected() {
     let Some((mut browser, folder)) = browser("report-faults") else { return };
     let faults =
         "<p style='width:900px'>wide</p><script src='missing.js'></script><script>throw new Error('a fault')</script>";
@@ -94,17 +94,17 @@ fn faults_of_a_page_are_seen() {
     browser.width(390);
     assert!(browser.value("document.documentElement.scrollWidth").as_u64() > Some(390));
     assert!(browser.requests.iter().any(|url| url.ends_with("missing.js")), "{:?}", browser.requests);
-    assert!(browser.complaints.iter().any(|said| stdout.contains("a fault")), "{:?}", browser.complaints);
+    assert!(browser.errors.iter().any(|error| error.contains("a fault")), "{:?}", browser.errors);
 }
 
-/// Neither an error nor a request for anything but the page itself, and no page that is wider than its window.
-fn is_sound(browser: &mut Browser, path: &Path) {
+/// No errors, no requests except for the page itself, and no page wider than its window.
+fn assert_sound(browser: &mut Browser, path: &Path) {
     let own = format!("file://{}", path.display());
     let others: Vec<&String> =
         browser.requests.iter().filter(|url| **url != own && !url.starts_with("data:")).collect();
     assert!(others.is_empty(), "{others:?}");
-    assert!(browser.requests.contains(&own), "the page was never asked for");
-    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+    assert!(browser.requests.contains(&own), "the page was not requested");
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
     for width in [390, 768, 1200] {
         browser.width(width);
         let wide = browser.value("document.documentElement.scrollWidth").as_u64().expect("a width");
@@ -115,7 +115,7 @@ fn is_sound(browser: &mut Browser, path: &Path) {
 
 const NAMES: &str = "[...document.querySelectorAll('#table tbody th')].map(th => th.textContent)";
 
-/// The first column of numbers as it is shown.
+/// The first column of numbers.
 const MEANS: &str =
     "[...document.querySelectorAll('#table tbody tr')].map(tr => tr.querySelector('td.number').textContent)";
 
@@ -131,28 +131,28 @@ fn the_report_of_a_fit_works_in_a_browser() {
     printed(&format!("fit {} --draws 500 --quiet --out {}", example("hmm_quakes"), fit.display()));
     let report = fit.join("report.html");
     browser.open(&report);
-    is_sound(&mut browser, &report);
+    assert_sound(&mut browser, &report);
     let names = browser.value(NAMES);
     assert_eq!(names[0], json!("A[1,1]"));
     assert_eq!(names.as_array().map(Vec::len), Some(40));
     let click = |column: usize| format!("document.querySelectorAll('#table thead button')[{column}].click()");
-    // By the mean, up and down, then back to where it was.
+    // By the mean, ascending and descending, then in the original order.
     for sign in [1.0, -1.0] {
         browser.value(&click(1));
         let means = numbers(&browser.value(MEANS));
         assert!(means.is_sorted_by(|a, b| sign * a <= sign * b), "{means:?}");
-        let said = browser.value("document.querySelectorAll('#table thead th')[2].getAttribute('aria-sort')");
-        assert_eq!(said, json!(if sign > 0.0 { "ascending" } else { "descending" }));
+        let order = browser.value("document.querySelectorAll('#table thead th')[2].getAttribute('aria-sort')");
+        assert_eq!(order, json!(if sign > 0.0 { "ascending" } else { "descending" }));
     }
     browser.value(&click(1));
     assert_eq!(browser.value(NAMES), names);
-    // By name from the keyboard: z[107] comes after z[26].
+    // By name with the keyboard: z[107] comes after z[26].
     browser.value("document.querySelector('#table thead button').focus()");
     browser.key("Enter");
     browser.key("Enter");
     assert_eq!(browser.value(NAMES)[0], json!("z[107]"));
     browser.value(&click(0));
-    // The filter, then everything.
+    // Filtered, then all.
     browser.value("document.getElementById('filter').focus()");
     browser.write("LAMBDA");
     assert_eq!(browser.value(NAMES), json!(["lambda[1]", "lambda[2]", "lambda[3]"]));
@@ -160,10 +160,10 @@ fn the_report_of_a_fit_works_in_a_browser() {
     let all = "(() => { const f = document.getElementById('filter'); f.value = ''; f.dispatchEvent(new Event('input')); \
                document.getElementById('more').click(); return document.querySelectorAll('#table tbody tr').length; })()";
     assert_eq!(browser.value(all), json!(121));
-    assert!(browser.complaints.is_empty(), "{:?}", browser.complaints);
+    assert!(browser.errors.is_empty(), "{:?}", browser.errors);
 }
 
-/// A thousand parameters whose names try to leave their places: the page is small, quick, and runs nothing of theirs.
+/// A thousand parameters whose names contain markup: the page is small and quick, and does not run their scripts.
 #[test]
 fn a_large_report_of_hostile_names_stays_quick() {
     let Some((mut browser, folder)) = browser("report-large") else { return };
@@ -178,8 +178,8 @@ fn a_large_report_of_hostile_names_stays_quick() {
         })
         .collect();
     let summary = json!({"model": name(0), "method": name(1), "verdict": "distrust", "reason": name(2), "warnings": [name(3)],
-        "parameters": parameters, "plan": {"eliminated": [name(4)], "gradient": {name(5): [name(6)]}},
-        "course": {"restarts": {"elbo": [1.0], "rhat": 1.0, "latent": name(7)}}});
+        "parameters": parameters, "plan": {"marginalised": [name(4)], "gradient": {name(5): [name(6)]}},
+        "fit_history": {"restarts": {"elbo": [1.0], "rhat": 1.0, "latent": name(7)}}});
     std::fs::create_dir_all(folder.path("run")).expect("a folder");
     folder.file("run/summary.json", &summary.to_string());
     let columns: Vec<String> = (0..1000).map(|i| format!("\"{}\"", name(i).replace('"', "\"\""))).collect();
@@ -192,7 +192,7 @@ fn a_large_report_of_hostile_names_stays_quick() {
     let len = read(&report).len();
     assert!(len < 3_000_000, "{len} bytes");
     browser.open(&report);
-    is_sound(&mut browser, &report);
+    assert_sound(&mut browser, &report);
     assert_eq!(browser.value("window.broken === undefined && document.images.length === 0"), json!(true));
     let sorted = "(() => { const began = performance.now(); document.querySelectorAll('#table thead button')[1].click(); \
                   document.querySelectorAll('#table thead button')[1].click(); document.body.offsetHeight; \
@@ -203,7 +203,7 @@ fn a_large_report_of_hostile_names_stays_quick() {
     assert_eq!(browser.value("document.querySelectorAll('#table tbody tr').length"), json!(40));
     browser.value("document.getElementById('all').click()");
     assert_eq!(browser.value("document.querySelectorAll('#table tbody tr').length"), json!(1000));
-    is_sound(&mut browser, &report);
+    assert_sound(&mut browser, &report);
 }
 
 #[test]
@@ -214,12 +214,12 @@ fn the_explorer_of_topics_works_in_a_browser() {
     let report = run.join("report.html");
     assert!(read(&report).len() < 1_000_000);
     browser.open(&report);
-    is_sound(&mut browser, &report);
+    assert_sound(&mut browser, &report);
     let heading = "document.querySelector('#detail h3').textContent";
     let seen = "[...document.querySelectorAll('#tree [role=treeitem]')].filter(i => i.offsetParent !== null).length";
     assert_eq!(browser.value(heading), json!("Theme 1"));
     let open = browser.value(seen).as_u64().expect("a count");
-    // From the first theme down to the words of its first topic, by the keyboard.
+    // From the first theme down to the words of its first topic, with the keyboard.
     browser.value("document.querySelector('#tree [tabindex=\"0\"]').focus()");
     for key in ["ArrowDown", "ArrowRight"] {
         browser.key(key);
@@ -229,14 +229,14 @@ fn the_explorer_of_topics_works_in_a_browser() {
     assert!(browser.value(heading).as_str().is_some_and(|text| text.starts_with("Topic ")));
     browser.key("ArrowLeft");
     assert_eq!(browser.value(seen).as_u64(), Some(open));
-    // A click on a document shows its topics, and one on those shows them.
+    // A click on a document shows its topics, and a click on a topic shows that topic.
     let documents = "[...document.querySelectorAll('#detail .link:not(.back)')].pop()";
     let name = browser.value(&format!("{documents}.textContent"));
     browser.value(&format!("{documents}.click()"));
     assert_eq!(browser.value(heading), name);
     browser.value("document.querySelector('#detail .link').click()");
     assert!(browser.value(heading).as_str().is_some_and(|text| text.starts_with("Topic ")));
-    // The search finds documents by their names.
+    // The search finds documents by name.
     browser.value("document.getElementById('search').focus()");
     browser.write("solomon 3");
     assert_eq!(browser.value("document.querySelectorAll('#results button').length"), json!(1));
@@ -246,5 +246,5 @@ fn the_explorer_of_topics_works_in_a_browser() {
     assert!(browser.value(seen).as_u64() < Some(open));
     browser.value("document.getElementById('open').click()");
     assert!(browser.value(seen).as_u64() > Some(open));
-    is_sound(&mut browser, &report);
+    assert_sound(&mut browser, &report);
 }

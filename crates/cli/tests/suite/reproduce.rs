@@ -1,21 +1,14 @@
-//! The studies, run as a person runs them, held against the published figures and the bounds against each other.
+//! `hyperprior reproduce`: the studies against the published numbers, and the bounds against each other.
 //!
-//! `HYPERPRIOR_SEEDS="1 2 3 4 5"` runs more seeds than the first.
+//! `HYPERPRIOR_SEEDS="1 2 3 4 5"` runs these seeds instead of the first.
 
+use crate::support::json;
 use serde_json::Value;
-use std::process::{Command, Output};
-
-fn hyperprior(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_hyperprior")).args(arguments).output().expect("the binary runs")
-}
 
 fn rows(experiment: &str, seed: u64) -> Vec<Value> {
-    let seed = seed.to_string();
-    let output = hyperprior(&["reproduce", experiment, "--seed", &seed, "--json", "--no-pictures", "--quiet"]);
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else on standard output");
+    let report = json(&format!("reproduce {experiment} --seed {seed} --no-pictures"));
     assert_eq!(report["experiment"], experiment);
-    assert_eq!(report["seed"].to_string(), seed);
+    assert_eq!(report["seed"], seed);
     report["rows"].as_array().expect("rows").clone()
 }
 
@@ -36,8 +29,8 @@ fn assert_between(value: f64, low: f64, high: f64, what: &str) {
     assert!((low..=high).contains(&value), "{what}: {value} is not between {low} and {high}");
 }
 
-/// The hierarchical ELBO, the exact one and the upper bound are in order, within five standard errors; where either band is
-/// wide (E's integrand has heavy tails) it says less, so a row must also keep its bound within a nat of the exact one.
+/// The hierarchical ELBO, the exact one and the upper bound are in order, within five standard errors. That says little if the
+/// errors are large (E's integrand has heavy tails), so every bound must also be within a nat of the exact ELBO.
 fn assert_sandwich(rows: &[Value]) {
     for row in rows {
         let number = |field: &str| row[field].as_f64().unwrap_or_else(|| panic!("{field} in {row}"));
@@ -64,14 +57,14 @@ fn correlated_counts_reach_the_published_divergences() {
         assert_between(kl(&rows, "c", "hvm-mixture", "prior"), 0.77, 0.79, "C, r = prior");
         assert_between(kl(&rows, "c", "hvm-mixture", "inverse-flow:10"), 0.0, 0.065, "C, inverse flow");
         assert_between(kl(&rows, "c", "hvm-mixture", "mixture-laplace"), 0.0, 0.004, "C, mixture-Laplace");
-        // No mixture of Poissons gets below 4.1625 on E: less would be a fault in the enumeration.
+        // No mixture of Poissons gets below 4.1625 on E: a smaller value would be a bug in the enumeration.
         assert_between(kl(&rows, "e", "mean-field", "none"), 4.1624, 4.18, "E, mean-field");
         assert_between(kl(&rows, "e", "hvm-mixture", "mixture-laplace"), 4.1624, 4.25, "E, mixture");
     }
 }
 
 #[test]
-fn a_gaussian_prior_ties_the_spins_together() {
+fn a_gaussian_prior_captures_coupled_spins() {
     for seed in seeds() {
         let rows = rows("ising", seed);
         assert_sandwich(&rows);
@@ -84,23 +77,12 @@ fn a_gaussian_prior_ties_the_spins_together() {
 
 #[test]
 fn the_number_of_threads_does_not_change_the_numbers() {
-    let run = |threads: &str| {
-        let arguments = [
-            "reproduce",
-            "correlated-poisson",
-            "--target",
-            "b",
-            "--json",
-            "--no-pictures",
-            "--quiet",
-            "--threads",
-            threads,
-        ];
-        let mut report: Value = serde_json::from_slice(&hyperprior(&arguments).stdout).expect("JSON");
+    let run = |threads: u8| {
+        let mut report = json(&format!("reproduce correlated-poisson --target b --no-pictures --threads {threads}"));
         for row in report["rows"].as_array_mut().expect("rows") {
             row["wall_seconds"] = Value::Null;
         }
         report
     };
-    assert_eq!(run("1"), run("3"));
+    assert_eq!(run(1), run(3));
 }

@@ -51,7 +51,11 @@ pub fn tour(pictures: &[String], fit: &Path, topics: &Path) -> Result<String, Cl
         ),
     );
     fit::add(&mut page, &Run::read(fit)?)?;
-    page.section("text", "Topics of a text", paragraph("The chapters of the King James Bible, with two layers of topics."));
+    page.section(
+        "text",
+        "Topics of a text",
+        paragraph("The chapters of the King James Bible, with two layers of topics."),
+    );
     topics::add(&mut page, &Run::read(topics)?)?;
     Ok(page.html())
 }
@@ -60,9 +64,9 @@ fn report(run: &Run, reference: Option<&Run>) -> Result<String, CliError> {
     if run.summary.get("corpus").is_some() {
         return match reference {
             None => topics::report(run),
-            Some(_) => Err(CliError::Usage(
-                "--compare-with: this is a topics run; only fits can be compared".to_owned(),
-            )),
+            Some(_) => {
+                Err(CliError::Usage("--compare-with: this is a topics run; only fits can be compared".to_owned()))
+            }
         };
     }
     if run.summary.get("method").is_none() {

@@ -33,7 +33,11 @@ pub fn parameters(summaries: &[Summary], rows_max: usize) -> String {
 }
 
 /// The same, with a column of corrected standard deviations if there are any.
-pub fn parameters_with(summaries: &[Summary], rows_max: usize, corrected: Option<&BTreeMap<String, Option<f64>>>) -> String {
+pub fn parameters_with(
+    summaries: &[Summary],
+    rows_max: usize,
+    corrected: Option<&BTreeMap<String, Option<f64>>>,
+) -> String {
     parameters::table(summaries, rows_max, corrected)
 }
 

@@ -3,9 +3,9 @@
 /// Eight heights.
 const LEVELS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
-/// The means of `width` equal parts of the values, one character each. Values below the median by more than three times the distance
-/// from the median to the top are drawn at the bottom, so that a bad start does not flatten the rest. The plot spans at least `height`,
-/// so that smaller noise looks flat.
+/// The means of `width` equal parts of the values, one character each. Values below the median by more than three times the
+/// distance from the median to the top are drawn at the bottom, so that a bad start does not flatten the rest. The plot spans at
+/// least `height`, so that smaller noise looks flat.
 pub fn sparkline(values: &[f64], width: usize, height: f64) -> String {
     let finite: Vec<f64> = values.iter().copied().filter(|x| x.is_finite()).collect();
     let width = width.min(finite.len());

@@ -104,8 +104,7 @@ impl Bench<'_> {
         let [types, words] = [types, words].map(|measured| measured.heldout());
         if !(types.hidden > 0.0 && words.hidden > 0.0) {
             return Err(CliError::Usage(
-                "no held-out document has enough words to hide some of them; use longer documents"
-                    .to_owned(),
+                "no held-out document has enough words to hide some of them; use longer documents".to_owned(),
             ));
         }
         if self.stop.is_raised() {

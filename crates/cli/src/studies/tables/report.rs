@@ -79,7 +79,12 @@ impl Report<'_> {
         if has_picture {
             out.push_str("![Perplexity and bound against the number of steps](curve.png)\n\n");
         }
-        let _ = write!(out, "## Comparison with mean-field\n\n{}\n## Settings\n\n```toml\n{}```\n", self.counted(), self.facts);
+        let _ = write!(
+            out,
+            "## Comparison with mean-field\n\n{}\n## Settings\n\n```toml\n{}```\n",
+            self.counted(),
+            self.facts
+        );
         out
     }
 

@@ -167,10 +167,7 @@ fn damaged(path: &Path, reason: &str) -> CliError {
 fn same(folder: &Path, config: &Path, text: &str, facts: &Table) -> Result<(), CliError> {
     let there: Table = toml::from_str(text).map_err(|error| damaged(config, error.message()))?;
     if !there.contains_key("bound_rounds") {
-        return Err(CliError::Usage(format!(
-            "`{}` belongs to something else; choose another --out",
-            folder.display()
-        )));
+        return Err(CliError::Usage(format!("`{}` belongs to something else; choose another --out", folder.display())));
     }
     let differences = differences(&there, facts);
     // In an empty folder other settings do no harm.

@@ -31,9 +31,10 @@ pub fn section(
     if found.pairs.is_empty() {
         return Ok("<p>No pair of parameters shows dependence beyond chance.</p>".to_owned());
     }
-    let mut out = "<p class=\"note\">The strongest pairs by mutual information in nats; 0 means independence. The axes omit the \
+    let mut out =
+        "<p class=\"note\">The strongest pairs by mutual information in nats; 0 means independence. The axes omit the \
                    outermost 0.4 % of the draws.</p>\n"
-        .to_owned();
+            .to_owned();
     if found.skipped > 0 {
         let _ = writeln!(out, "<p class=\"note\">{} pairs were not examined, to save time.</p>", found.skipped);
     }

@@ -1,5 +1,5 @@
-//! A plot of two parameters: dots if both are continuous, the probability of each pair of values if both are discrete, and otherwise
-//! a density for each value. Runs that are compared have the same axes.
+//! A plot of two parameters: dots if both are continuous, the probability of each pair of values if both are discrete, and
+//! otherwise a density for each value. Runs that are compared have the same axes.
 
 use super::density::Sorted;
 use crate::render::html::plot::{Plane, with_margin};

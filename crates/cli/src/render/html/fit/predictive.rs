@@ -25,17 +25,15 @@ fn predictive(arrays: &[PpcArray]) -> String {
             } else {
                 Digits::Decimals(2).show(s.tail)
             };
-            let named = [escape::text(&array.array), escape::text(&s.statistic.to_string()), strip(s.data, s.q05, s.q95)];
+            let named =
+                [escape::text(&array.array), escape::text(&s.statistic.to_string()), strip(s.data, s.q05, s.q95)];
             rows.push(named.into_iter().chain(numbers).chain([tail]).collect());
         }
     }
     let header = ["name", "statistic", "data among replications", "data", "model", "5%", "95%", "tail"];
     let note = "<p class=\"note\">The line covers 90 % of the replicated data sets, and the dot is the data. A tail probability near 0 \
                 means that the model does not reproduce this statistic.</p>";
-    format!(
-        "<h3>Posterior predictive check</h3>\n{}{note}\n",
-        table("Posterior predictive check", &header, 3, &rows)
-    )
+    format!("<h3>Posterior predictive check</h3>\n{}{note}\n", table("Posterior predictive check", &header, 3, &rows))
 }
 
 /// The model's 90 % interval with the data as a dot.

@@ -57,7 +57,9 @@ fn bounds(summary: &FitSummary) -> Vec<Fact> {
             "log evidence",
             match summary.is_evidence_good() {
                 true => shown(evidence.log, evidence.standard_error),
-                false => format!("at least {:.3}<small>the estimate is unreliable</small>", evidence.log).replace('-', "−"),
+                false => {
+                    format!("at least {:.3}<small>the estimate is unreliable</small>", evidence.log).replace('-', "−")
+                }
             },
         ));
     }
