@@ -23,12 +23,12 @@ static ALLOCATOR: memory::Counting = memory::Counting;
 
 /// Approximate Bayesian inference for models with discrete and continuous latent variables.
 #[derive(Debug, Parser)]
-#[command(name = "hyperprior", version, about, arg_required_else_help = true, after_help = EXAMPLES)]
+#[command(name = "hyperprior", version, arg_required_else_help = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
     /// Number of threads; the results do not depend on it [default: all cores]
-    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    #[arg(long, global = true, display_order = 900, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
 }
 
@@ -47,11 +47,14 @@ Examples:
   hyperprior compare ising-grid-4x4                      compare all methods on one posterior
 
 Exit codes:
-  0   success                        70  internal error
-  3   verdict not `trust` (--strict) 73  cannot write output
-  64  usage error                    75  stopped early
+  0   success
+  3   the verdict of a fit is not `trust` (with --strict)
+  64  usage error
   65  bad model or data
-  66  missing input file";
+  66  missing input file
+  70  internal error
+  73  cannot write output
+  75  stopped early";
 
 #[derive(Debug, Subcommand)]
 enum Command {

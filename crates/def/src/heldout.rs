@@ -22,7 +22,6 @@ use std::ops::Range;
 
 pub use crate::settings::FitSettings;
 
-
 /// How well held-out words are predicted.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Heldout {

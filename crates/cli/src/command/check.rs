@@ -23,10 +23,10 @@ const LATENTS_MAX: usize = 200;
 /// Compile a BUGS model with its data, list its latents, and check its derivatives and marginalisation.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The gradient is compared with central differences, the terms and conditionals of each discrete latent with the log joint, and
+The gradient is compared with central differences, the terms and conditionals of each discrete latent with the log joint, and \
 the marginalisation with a sum over every configuration, if there are few enough.
 
-With --sbc the fits are checked instead, by simulation-based calibration: latents are drawn from the prior and data from the
+With --sbc the fits are checked instead, by simulation-based calibration: latents are drawn from the prior and data from the \
 model, each data set is fitted, and the true values are ranked among the draws. Ranks are uniform if the fits are right.
 
 Examples:
@@ -34,11 +34,11 @@ Examples:
   hyperprior check karate.bug --data karate.json --eliminate none
   hyperprior check examples/eight_schools/model.bug --data examples/eight_schools/data.json --sbc 200
   hyperprior check karate.bug --data karate.json --sbc 100 --method mean-field --correct none
-  hyperprior check model.bug --data data.R --points 20 --json     log densities, to compare with another program")]
+  hyperprior check model.bug --data data.R --points 20 --json    print log densities at random points")]
 pub struct Check {
     #[command(flatten)]
     input: Input,
-    /// Simulation-based calibration with this many simulated data sets, instead of the checks above
+    /// Run simulation-based calibration with this many simulated data sets instead of the other checks
     #[arg(long, alias = "calibrate", value_name = "N", value_parser = clap::value_parser!(u32).range(10..=10_000), conflicts_with = "points")]
     sbc: Option<u32>,
     /// With --sbc: the method, as in `fit`

@@ -14,8 +14,8 @@ use std::io::{IsTerminal, Write};
 /// Fit every applicable method to one target and compare them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A method is a likelihood q(z | λ), a prior q(λ; θ) and a recursive approximation r(λ | z; φ). KL is exact if z can be enumerated,
-and −ELBO if the target is normalised and the method needs no r.
+A method is a likelihood q(z | λ), a prior q(λ; θ) and a recursive approximation r(λ | z; φ). KL is exact if z can be \
+enumerated, and −ELBO if the target is normalised and the method needs no r.
 
 Examples:
   hyperprior compare correlated-poisson-c

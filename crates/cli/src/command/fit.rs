@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// Fit a BUGS model to data.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Discrete latents are marginalised if that is cheap. An approximation that keeps dependence is fitted to the remaining latents;
+Discrete latents are marginalised if that is cheap. An approximation that keeps dependence is fitted to the remaining latents; \
 its draws are resampled by importance weight and then corrected by MCMC moves.
 
 Examples:
@@ -22,13 +22,13 @@ Examples:
   hyperprior fit rats.bug --data rats.R --monitor mu.b,b[1:3] --draws 10000
   hyperprior fit model.bug --data data.json --accuracy 0.1 --budget 60
   hyperprior fit karate.bug --data karate.json --method hvm --eliminate none --seed 3
-  hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10 --bound importance:8
+  hyperprior fit karate.bug --data karate.json --prior low-rank:4 --recursive inverse-flow:10
   hyperprior fit model.bug --data y.csv --data sizes.json --init inits.R --out run      (Ctrl-C)
   hyperprior resume run
   hyperprior fit model.bug --data data.json --method mean-field --correct none --linear-response
   hyperprior fit model.bug --data data.json --json > summary.json
   hyperprior fit examples/coal/model.bug --data examples/coal/data.json --ppc --loo
-  hyperprior fit model.bug                              without data: draws from the prior")]
+  hyperprior fit model.bug                           draw from the prior")]
 pub struct Fit {
     #[command(flatten)]
     input: Input,
@@ -103,7 +103,7 @@ pub struct Fit {
 /// The correction of an approximation's draws.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(super) enum CorrectionChoice {
-    /// None: draws of the approximation itself
+    /// Keep the draws of the approximation
     None,
     /// Importance resampling
     #[value(alias = "weights")]

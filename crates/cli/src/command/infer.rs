@@ -9,13 +9,13 @@ use std::path::PathBuf;
 /// Find the topics of a run in new documents.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-RUN is a folder written by `hyperprior topics … --out RUN`; the training documents are not needed. Words of a text are looked up in
-the run's vocabulary; word counts refer to its terms by number. A document without a known word gets an empty row.
+RUN is a folder written by `hyperprior topics … --out RUN`; the training documents are not needed. Words of a text are looked up \
+in the run's vocabulary; word counts refer to its terms by number. A document without a known word gets an empty row.
 
 Examples:
   hyperprior topics bible --layers 20 --out run
   hyperprior topics infer run letters.txt              one document per line
-  hyperprior topics infer run mail/ --out found        one text file per document; writes found/activations.csv
+  hyperprior topics infer run mail/ --out found        one text file per document
   hyperprior topics infer run new.ldac.gz              counts of the run's terms
   hyperprior topics infer run new.ldac --vocab new.txt counts of other terms, looked up by name
   hyperprior topics infer run letters.txt --json --quiet > summary.json")]

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 /// Predict new data with the draws of a fit.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The run's model is compiled with the new data. Parameters reuse the run's draws; everything else that is not observed (latents of
-new rows, and responses that are null or missing) is drawn given them. Observations in the new data do not update the fit: their
-log predictive density is reported.
+The run's model is compiled with the new data. Parameters reuse the run's draws; everything else that is not observed (latents \
+of new rows, and responses that are null or missing) is drawn given them. Observations in the new data do not update the fit: \
+their log predictive density is reported.
 
 Examples:
   hyperprior fit model.bug --data data.json --out run

@@ -10,8 +10,8 @@ use std::path::PathBuf;
 /// Rebuild report.html from the files of a run.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` write DIR/report.html: one file that opens in any browser, offline.
-This command writes it again; --compare-with adds the draws of a second fit for comparison.
+`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` write DIR/report.html: one file that opens in any browser, \
+offline. This command writes it again; --compare-with adds the draws of a second fit for comparison.
 
 Examples:
   hyperprior fit model.bug --data data.json --out run
@@ -22,7 +22,7 @@ pub struct Report {
     /// Folder of the run
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// Folder of another fit with the same parameters, to compare pairs of parameters with
+    /// Folder of another fit of the same model, to compare pairs of parameters
     #[arg(long, alias = "beside", value_name = "DIR")]
     compare_with: Option<PathBuf>,
 }

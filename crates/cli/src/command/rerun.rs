@@ -9,8 +9,8 @@ use std::path::PathBuf;
 /// Repeat a run exactly, from the config.toml in its folder.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The numbers are the same on the same machine, with any number of threads. If the model or the data have changed since the run, the
-current files are used, with a note. Paths in DIR/config.toml are as they were given: run this from the same folder.
+The numbers are the same on the same machine, with any number of threads. If the model or the data have changed since the run, \
+the current files are used, with a note. Paths in DIR/config.toml are as they were given: run this from the same folder.
 
 Examples:
   hyperprior fit model.bug --data data.json --seed 3 --out run

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Continue a fit or training that was stopped or killed.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` save a checkpoint in DIR every twenty seconds and when they are
-stopped. A resumed run gives the same numbers as an uninterrupted one. Paths in DIR/config.toml are as they were given: run this
+`hyperprior fit … --out DIR` and `hyperprior topics … --out DIR` save a checkpoint in DIR every twenty seconds and when they are \
+stopped. A resumed run gives the same numbers as an uninterrupted one. Paths in DIR/config.toml are as they were given: run this \
 from the same folder.
 
 Examples:

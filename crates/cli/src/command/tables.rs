@@ -14,15 +14,15 @@ use std::path::PathBuf;
 /// Train the paper's topic models with each method and print its tables of held-out perplexity.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Every model is trained on nine tenths of the documents and evaluated on the rest, with the same documents, hidden words, epochs and
-steps for all methods. Finished cells are saved in DIR; after an interruption, the same command continues. The paper's numbers are
-printed for comparison, but they are for other corpora.
+Every model is trained on nine tenths of the documents and evaluated on the rest, with the same documents, hidden words, epochs \
+and steps for all methods. Finished cells are saved in DIR; after an interruption, the same command continues. The paper's \
+numbers are printed for comparison, but they are for other corpora.
 
 Examples:
   hyperprior reproduce tables --corpus bible
   hyperprior reproduce tables --corpus docs.ldac.gz --vocab vocab.txt --out tables
-  hyperprior reproduce tables --corpus bible --layers 20 --layers 20-6 --seeds 1 --epochs 20 --steps 200 --out trial
-  hyperprior reproduce tables --corpus bible --families poisson --methods low-rank:2,hvm,mean-field --flow none --no-curve")]
+  hyperprior reproduce tables --corpus bible --layers 20 --layers 20-6 --seeds 1 --steps 200
+  hyperprior reproduce tables --corpus bible --families poisson --methods low-rank:2,hvm --no-curve")]
 pub struct Tables {
     /// File of word counts or text, folder of text files, or `bible` for the built-in King James Bible
     #[arg(long, value_name = "CORPUS")]
@@ -41,7 +41,7 @@ pub struct Tables {
     /// Models that get a row with the paper's planar flows
     #[arg(long, value_enum, default_value_t = Flows::OneLayer, value_name = "WHICH")]
     flow: Flows,
-    /// Random seeds for the choice of held-out documents and hidden words and for training, separated by commas
+    /// Random seeds for the split, the hidden words and the training, separated by commas
     #[arg(long, default_value = SEEDS, value_delimiter = ',', value_name = "SEEDS", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seeds: Vec<u64>,
     /// Approximation of the weights' posterior: gamma, log-normal or point

@@ -15,7 +15,7 @@ use std::str::FromStr;
     subcommand_negates_reqs = true,
     disable_help_subcommand = true,
     after_help = "\
-Every document has one latent per topic: a count, a binary variable or an amount. Each topic contributes its own words. Higher
+Every document has one latent per topic: a count, a binary variable or an amount. Each topic contributes its own words. Higher \
 layers model which topics occur together. Some documents are held out, to measure how well their hidden words are predicted.
 
 Examples:
@@ -25,7 +25,7 @@ Examples:
   hyperprior topics docs.ldac.gz --vocab vocab.txt --layers 100,30,15 --epochs 200 --out run
   hyperprior topics bible --layers 50,bernoulli:10      counts in the bottom layer, binary latents above
   hyperprior topics abstracts.txt --amortize            infer each document's topics with a neural network
-  hyperprior topics bible --layers gamma:50,gaussian:10 amounts in the bottom layer, real numbers above
+  hyperprior topics bible --layers gamma:50,gaussian:10 positive amounts in the bottom layer, real numbers above
   hyperprior topics docword.kos.txt --vocab vocab.kos.txt --method mean-field --weights point
   hyperprior topics bible --json --quiet > summary.json
   hyperprior topics infer run letters.txt               the topics of a run in new documents"

@@ -33,11 +33,11 @@ impl FromStr for Widths {
 /// The models that are also fitted with the paper's flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Flows {
-    /// None
+    /// No model
     None,
     /// Models with one layer
     OneLayer,
-    /// All
+    /// All models
     All,
 }
 
