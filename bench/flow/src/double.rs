@@ -1,5 +1,7 @@
 //! The job with the engine's own parts, in double precision.
 
+use hyperprior::recursive::RecursivePass;
+use hyperprior::prior::PriorPass;
 use crate::files;
 use crate::job::{Job, SHARE, Shape};
 use hyperprior::Batch;
@@ -66,7 +68,7 @@ impl Worker {
         let Self { lambda, d_lambda, d_z, log_q, log_r, d_log_r, d_log_q, prepared, cache, scratch } = self;
         let (prior, recursive) = (q.prior(), q.recursive());
         let at = q.surroundings(theta, phi, 0);
-        prior.transform(theta, 0, &draws.eps, Density::Whole, lambda, log_q, scratch);
+        prior.transform(PriorPass { theta, component: 0, eps: &draws.eps, density: Density::Whole }, lambda, log_q, scratch);
         recursive.prepare(at, lambda, &draws.z, prepared, scratch);
         recursive.forward(at, lambda, prepared, log_r, cache, scratch);
         let share = d_log_r[0];
@@ -74,8 +76,8 @@ impl Worker {
         d_lambda.as_mut_slice().fill(0.0);
         add_scaled(share, draws.g.as_slice(), d_lambda.as_mut_slice());
         let known = Known { prepared, cache };
-        recursive.pullback(at, lambda, &draws.z, d_log_r, known, d_lambda, d_z, d_phi, scratch);
-        prior.pullback(theta, 0, &draws.eps, Density::Whole, lambda, d_lambda, d_log_q, d_theta, scratch);
+        recursive.pullback(RecursivePass { at, x: lambda, z: &draws.z, known }, d_log_r, d_lambda, d_z, d_phi, scratch);
+        prior.pullback(PriorPass { theta, component: 0, eps: &draws.eps, density: Density::Whole }, lambda, d_lambda, d_log_q, d_theta, scratch);
         share * sum
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::model::{Latents, Model, Support};
+use crate::prior::PriorPass;
 use crate::prior::{Density, log_noise, throw_switches};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
@@ -232,7 +233,12 @@ fn chunk(
     }
     let mut lambda = Batch::zeros(q.prior().lambda_len(), len);
     let mut unused = vec![0.0; len];
-    q.prior().transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
+    q.prior().transform(
+        PriorPass { theta, component: k, eps: &eps, density: Density::Unneeded },
+        &mut lambda,
+        &mut unused,
+        &mut scratch,
+    );
     if !q.likelihood().is_factorised() {
         return whole_states(q, grid, &lambda, &weights, &mut scratch);
     }

@@ -2,6 +2,8 @@
 //!
 //! Input and output are columns of draws, laid end to end. A layer from m numbers to n costs O(mn) per draw.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use crate::random::Stream;
 use crate::scratch::Scratch;
 use crate::simd::{self, LANES, Simd, V, load, prelude::*, splat, store, sums};

@@ -7,6 +7,7 @@ use super::impossible::possible;
 use crate::error::Result;
 use crate::model::Conditionals;
 use crate::objective::{Pass, Summed, covered_by};
+use crate::recursive::RecursivePass;
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::vector::add_scaled;
@@ -51,7 +52,7 @@ pub(super) fn add(
         let mut r = pass.scratch.take_batch(values.len(), draws_len);
         let known = Known { prepared: &pass.prepared, cache: &pass.cache };
         let (x, z) = (covered_by(q, &pass.draws), &pass.draws.z);
-        q.recursive().conditional(at, i, x, z, &values, known, &mut r, &mut pass.scratch);
+        q.recursive().conditional(RecursivePass { at, x, z, known }, i, &values, &mut r, &mut pass.scratch);
         add_scaled(1.0, r.as_slice(), signal.as_mut_slice());
         pass.scratch.give_batch(r);
     }

@@ -4,6 +4,7 @@
 //! are the same for any number of threads.
 
 use super::switches::Flips;
+use super::three_terms::Backward;
 use super::{GradientSettings, Plan, plan};
 use crate::error::{Error, Result};
 use crate::model::{Model, describe};
@@ -245,6 +246,7 @@ impl Block {
         }
         self.flips.add(&self.pass, model, q, (theta, phi), settings, &self.weight, &mut self.d_theta)?;
         let (d_theta, d_phi) = (&mut self.d_theta, &mut self.d_phi);
-        self.pass.backward(model, q, theta, phi, plans, settings, &self.weight, d_theta, d_phi)
+        let backward = Backward { model, q, theta, phi, plans, settings, weight: &self.weight };
+        self.pass.backward(backward, d_theta, d_phi)
     }
 }

@@ -8,6 +8,7 @@ use super::{GradientSettings, Plan, difference};
 use crate::error::Result;
 use crate::model::Model;
 use crate::objective::{Pass, Summed, covered_by};
+use crate::recursive::RecursivePass;
 use crate::recursive::{Known, Surroundings};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
@@ -58,7 +59,13 @@ pub(super) fn add(
             let mut r = pass.scratch.take_batch(values_len, draws_len);
             let x = covered_by(q, &pass.draws);
             let known = Known { prepared: &pass.prepared, cache: &pass.cache };
-            q.recursive().conditional(at, i, x, &pass.draws.z, &values, known, &mut r, &mut pass.scratch);
+            q.recursive().conditional(
+                RecursivePass { at, x, z: &pass.draws.z, known },
+                i,
+                &values,
+                &mut r,
+                &mut pass.scratch,
+            );
             vector::add_scaled(1.0, r.as_slice(), signal.as_mut_slice());
             pass.scratch.give_batch(r);
         }

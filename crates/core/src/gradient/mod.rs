@@ -26,6 +26,8 @@ mod switches;
 mod three_terms;
 
 pub use engine::{Estimate, GradientEngine};
+#[doc(hidden)]
+pub use three_terms::Backward;
 
 use crate::error::{Error, Result};
 use crate::likelihood::Kind;

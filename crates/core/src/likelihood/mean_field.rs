@@ -2,6 +2,7 @@
 
 use super::{Kind, Likelihood};
 use crate::error::{Error, Result};
+use crate::likelihood::PathwisePass;
 use crate::model::{Latents, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::bijector::Bijector;
@@ -226,16 +227,8 @@ impl Likelihood for MeanField {
         }
     }
 
-    fn pathwise(
-        &self,
-        i: usize,
-        lambda: &Batch,
-        z_i: &[f64],
-        d_z: &[f64],
-        weight: &[f64],
-        d_lambda: &mut Batch,
-        scratch: &mut Scratch,
-    ) {
+    fn pathwise(&self, i: usize, lambda: &Batch, pass: PathwisePass, d_lambda: &mut Batch, scratch: &mut Scratch) {
+        let PathwisePass { z: z_i, d_z, weight } = pass;
         let range = self.lambda_range(i);
         let (lambda, d_lambda) = (lambda.columns(range.clone()), d_lambda.columns_mut(range));
         match &self.factors[i] {

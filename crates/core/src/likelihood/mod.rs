@@ -26,6 +26,17 @@ pub enum Kind {
     PointMass,
 }
 
+/// The draws of one latent with the derivative along them. See [`Likelihood::pathwise`].
+#[derive(Clone, Copy, Debug)]
+pub struct PathwisePass<'a> {
+    /// The draws.
+    pub z: &'a [f64],
+    /// The derivative of the log joint along them, times the weight.
+    pub d_z: &'a [f64],
+    /// The weight of each draw.
+    pub weight: &'a [f64],
+}
+
 /// q(z | λ) over a batch of draws.
 ///
 /// λ_i occupies neighbouring columns, [`lambda_range`](Self::lambda_range). Those of point-mass latents come first, so that
@@ -125,16 +136,7 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// Adds to d_lambda the derivative along λ_i of Σ_s d_z\[s\] z_i − weight\[s\] log q(z_i | λ_i), z_i moving with λ_i: the
     /// reparameterisation gradient. For a pathwise factor log q is differentiated along z alone (its direct derivative has
     /// mean zero), for a point mass completely.
-    fn pathwise(
-        &self,
-        i: usize,
-        lambda: &Batch,
-        z_i: &[f64],
-        d_z: &[f64],
-        weight: &[f64],
-        d_lambda: &mut Batch,
-        scratch: &mut Scratch,
-    );
+    fn pathwise(&self, i: usize, lambda: &Batch, pass: PathwisePass, d_lambda: &mut Batch, scratch: &mut Scratch);
 
     /// out\[p · P + q, s\] = the Fisher information of z_i about λ_i, P = the length of λ_i.
     fn information(&self, i: usize, lambda: &Batch, out: &mut [f64]);

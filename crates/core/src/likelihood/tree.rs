@@ -6,6 +6,7 @@
 
 use super::{Kind, Likelihood};
 use crate::error::{Error, Result};
+use crate::likelihood::PathwisePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::family::{Family, Support};
 use hyperprior_math::random::Stream;
@@ -216,16 +217,7 @@ impl Likelihood for Tree {
         None
     }
 
-    fn pathwise(
-        &self,
-        i: usize,
-        _lambda: &Batch,
-        _z_i: &[f64],
-        _d_z: &[f64],
-        _weight: &[f64],
-        d_lambda: &mut Batch,
-        _scratch: &mut Scratch,
-    ) {
+    fn pathwise(&self, i: usize, _lambda: &Batch, _pass: PathwisePass, d_lambda: &mut Batch, _scratch: &mut Scratch) {
         d_lambda.columns_mut(self.lambda_range(i)).fill(f64::NAN);
     }
 

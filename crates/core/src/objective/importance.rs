@@ -4,6 +4,7 @@
 //! log π_k + log s(ε) in place of log q(λ).
 
 use super::draws::{Draws, covered_by};
+use crate::prior::PriorPass;
 use crate::prior::{Density, log_noise};
 use crate::recursive::{Cache, Space, Surroundings};
 use crate::variational::Variational;
@@ -64,7 +65,12 @@ impl Inner {
                 self.renoise(q, theta, k, &draws.lambda, given, &components);
             }
             let mut log_prior = scratch.take(draws_len);
-            prior.transform(theta, k, &self.x, q.density(), &mut placed, &mut log_prior, scratch);
+            prior.transform(
+                PriorPass { theta, component: k, eps: &self.x, density: q.density() },
+                &mut placed,
+                &mut log_prior,
+                scratch,
+            );
             if q.density() == Density::Unneeded {
                 log_prior.fill(0.0);
             }

@@ -5,6 +5,7 @@ use super::importance::Inner;
 use crate::error::Result;
 use crate::likelihood::Kind;
 use crate::model::Model;
+use crate::prior::PriorPass;
 use crate::prior::{Density, log_noise, throw_switches};
 use crate::recursive::Cache;
 use crate::variational::Variational;
@@ -111,7 +112,12 @@ impl Pass {
         self.log_prior.resize(draws_len, 0.0);
         self.log_prior.fill(0.0);
         let (eps, lambda) = (&self.draws.eps, &mut self.draws.lambda);
-        q.prior().transform(theta, k, eps, q.density(), lambda, &mut self.log_prior, &mut self.scratch);
+        q.prior().transform(
+            PriorPass { theta, component: k, eps, density: q.density() },
+            lambda,
+            &mut self.log_prior,
+            &mut self.scratch,
+        );
         if q.density() != Density::Whole {
             let mut noise = self.scratch.take(draws_len);
             let given = q.likelihood().point_mass_len();

@@ -8,7 +8,7 @@
 use super::guide::{Guide, Rows};
 use super::{Datum, Given, PlateModel};
 use crate::error::{Error, Result};
-use crate::gradient::{Estimate, Estimator, GradientSettings, Plan, plan};
+use crate::gradient::{Backward, Estimate, Estimator, GradientSettings, Plan, plan};
 use crate::likelihood::Kind;
 use crate::model::describe;
 use crate::objective::Pass;
@@ -238,7 +238,8 @@ impl<'a> PlateEngine<'a> {
             d.resize(len, 0.0);
         }
         let plans = &self.global_plans;
-        self.pass.backward(&given, q, theta, phi, plans, &self.settings, &weight, d_theta, d_phi)?;
+        let backward = Backward { model: &given, q, theta, phi, plans, settings: &self.settings, weight: &weight };
+        self.pass.backward(backward, d_theta, d_phi)?;
         let elbo = self.pass.integrand.iter().zip(&weight).filter(|(_, w)| **w > 0.0).map(|(f, w)| f * w).sum();
         Ok(Estimate { elbo, dropped, drawn })
     }
@@ -265,6 +266,7 @@ impl Worker {
         }
     }
 
+    #[allow(clippy::too_many_arguments, reason = "what is shared by all data, and this block's share of them")]
     fn run(
         &mut self,
         model: &dyn PlateModel,
@@ -322,7 +324,8 @@ impl Worker {
             self.d_row.clear();
             self.d_row.resize(rows.row_len(), 0.0);
             let (d_theta, d_phi) = self.d_row.split_at_mut(q.theta_len());
-            self.pass.backward(&datum, q, theta, phi, plans, settings, &self.weight, d_theta, d_phi)?;
+            let backward = Backward { model: &datum, q, theta, phi, plans, settings, weight: &self.weight };
+            self.pass.backward(backward, d_theta, d_phi)?;
             let (features, hidden) = (model.features(n), &self.hidden);
             let d_locals = &mut self.d_locals;
             rows.pullback(parameters, place, features, hidden, &self.d_row, d_locals, &mut self.scratch);

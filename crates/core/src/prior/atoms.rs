@@ -4,8 +4,9 @@
 //! [`Responsibilities`](crate::recursive::Responsibilities) the bound is the ELBO of q(z) itself. O(Kd), and K times the model
 //! evaluations.
 
-use super::{Density, Prior, Start, weights};
+use super::{Prior, Start, weights};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -83,16 +84,8 @@ impl Prior for Atoms {
         false
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        k: usize,
-        _eps: &Batch,
-        _density: Density,
-        lambda: &mut Batch,
-        _log_q: &mut [f64],
-        _scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, _log_q: &mut [f64], _scratch: &mut Scratch) {
+        let PriorPass { theta, component: k, .. } = pass;
         for (i, value) in theta[self.point(k)].iter().enumerate() {
             lambda.column_mut(i).fill(*value);
         }
@@ -100,16 +93,14 @@ impl Prior for Atoms {
 
     fn pullback(
         &self,
-        _theta: &[f64],
-        k: usize,
-        _eps: &Batch,
-        _density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         _d_log_q: &[f64],
         d_theta: &mut [f64],
         _scratch: &mut Scratch,
     ) {
+        let PriorPass { component: k, .. } = pass;
         for (i, d) in d_theta[self.point(k)].iter_mut().enumerate() {
             *d += d_lambda.column(i).iter().sum::<f64>();
         }

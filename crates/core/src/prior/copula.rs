@@ -7,6 +7,7 @@
 use super::low_rank::Spread;
 use super::{Density, Prior, Start, log_standard_normal};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -230,16 +231,8 @@ impl Prior for Copula {
         self.spread.parameters_len() + self.marginals.iter().map(|m| m.parameters_len()).sum::<usize>()
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         let (squared, gram) = self.correlate(theta, eps, lambda, scratch);
         if density == Density::Whole {
             let u = &theta[..self.spread.parameters_len()];
@@ -263,16 +256,14 @@ impl Prior for Copula {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, eps, density, .. } = pass;
         let (n, draws_len) = (self.spread.len, eps.draws_len());
         let u = &theta[..self.spread.parameters_len()];
         let mut x = scratch.take_batch(n, draws_len);

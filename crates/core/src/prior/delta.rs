@@ -1,6 +1,7 @@
 //! The delta prior: a single λ, which reduces the hierarchical model to mean-field.
 
-use super::{Density, Prior, Start};
+use super::{Prior, Start};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -38,16 +39,8 @@ impl Prior for Delta {
         true
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        _eps: &Batch,
-        _density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        _scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], _scratch: &mut Scratch) {
+        let PriorPass { theta, .. } = pass;
         for (i, value) in theta.iter().enumerate() {
             lambda.column_mut(i).fill(*value);
         }
@@ -57,10 +50,7 @@ impl Prior for Delta {
 
     fn pullback(
         &self,
-        _theta: &[f64],
-        _k: usize,
-        _eps: &Batch,
-        _density: Density,
+        _pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         _d_log_q: &[f64],

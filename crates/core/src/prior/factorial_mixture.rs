@@ -5,6 +5,7 @@
 
 use super::{Density, Prior, Start};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg;
 use hyperprior_math::random::Stream;
@@ -119,18 +120,15 @@ impl Prior for FactorialMixture {
         false
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        _density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, component: k, eps, .. } = pass;
         let normals = self.normals(eps, scratch);
-        self.inner.transform(self.inner_theta(theta), k, &normals, Density::Unneeded, lambda, log_q, scratch);
+        self.inner.transform(
+            PriorPass { theta: self.inner_theta(theta), component: k, eps: &normals, density: Density::Unneeded },
+            lambda,
+            log_q,
+            scratch,
+        );
         scratch.give_batch(normals);
         for m in 0..self.switches_len {
             let switch = eps.column(self.noise_len() + m);
@@ -142,16 +140,14 @@ impl Prior for FactorialMixture {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        _density: Density,
+        pass: PriorPass,
         lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, component: k, eps, .. } = pass;
         for m in 0..self.switches_len {
             let switch = eps.column(self.noise_len() + m);
             for (i, d) in d_theta[self.shift(m)].iter_mut().enumerate() {
@@ -170,7 +166,14 @@ impl Prior for FactorialMixture {
         let normals = self.normals(eps, scratch);
         let d_inner = &mut d_theta[..self.inner.parameters_len()];
         let (theta, density) = (self.inner_theta(theta), Density::Unneeded);
-        self.inner.pullback(theta, k, &normals, density, &unshifted, d_lambda, d_log_q, d_inner, scratch);
+        self.inner.pullback(
+            PriorPass { theta, component: k, eps: &normals, density },
+            &unshifted,
+            d_lambda,
+            d_log_q,
+            d_inner,
+            scratch,
+        );
         scratch.give_batch(normals);
         scratch.give_batch(unshifted);
     }

@@ -5,6 +5,7 @@
 
 use super::{Covariance, Density, Gaussian, Prior, Start};
 use crate::error::Result;
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::flow::Flow;
 use hyperprior_math::random::Stream;
@@ -52,16 +53,8 @@ impl<F: Flow> Prior for FlowPrior<F> {
         self.base.parameters_len() + self.flow.parameters_len()
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         let (base, layers) = self.split(theta);
         self.base.place(base, eps, lambda, scratch);
         let mut log_det = scratch.take(eps.draws_len());
@@ -77,16 +70,14 @@ impl<F: Flow> Prior for FlowPrior<F> {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, component: k, eps, density } = pass;
         let (base, layers) = self.split(theta);
         let (d_base, d_layers) = d_theta.split_at_mut(self.base.parameters_len());
         let draws_len = eps.draws_len();
@@ -102,7 +93,7 @@ impl<F: Flow> Prior for FlowPrior<F> {
         // Running the map again is cheaper than storing its activations between calls.
         self.base.place(base, eps, &mut x, scratch);
         self.flow.pullback(layers, &mut x, &mut d_x, &d_log_det, d_layers, scratch);
-        self.base.pullback(base, k, eps, density, &x, &d_x, d_log_q, d_base, scratch);
+        self.base.pullback(PriorPass { theta: base, component: k, eps, density }, &x, &d_x, d_log_q, d_base, scratch);
         scratch.give(d_log_det);
         scratch.give_batch(d_x);
         scratch.give_batch(x);

@@ -6,6 +6,7 @@
 
 use super::{Density, Prior, Start};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed};
 use hyperprior_math::random::Stream;
@@ -200,16 +201,8 @@ impl Prior for LowRank {
         2 * self.spread.len + self.spread.parameters_len()
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         let [mean, log_scale, u] = self.split(theta);
         self.spread.forward(u, eps, lambda, scratch);
         for (i, (mean, log_scale)) in mean.iter().zip(log_scale).enumerate() {
@@ -223,16 +216,14 @@ impl Prior for LowRank {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, eps, density, .. } = pass;
         let [mean, log_scale, u] = self.split(theta);
         let n = self.spread.len;
         let (d_mean, rest) = d_theta.split_at_mut(n);

@@ -5,6 +5,7 @@
 
 use super::{Covariance, Density, Gaussian, Gaussians, Prior, Start, weights};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::packed_len;
 use hyperprior_math::random::Stream;
@@ -100,16 +101,8 @@ impl Prior for Mixture {
         true
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, component: k, eps, density } = pass;
         let own = &theta[self.component_range(k)];
         self.gaussian.place(own, eps, lambda, scratch);
         match density {
@@ -121,20 +114,25 @@ impl Prior for Mixture {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, component: k, eps, density } = pass;
         let own = self.component_range(k);
         if density != Density::Whole {
             let (theta, d_theta) = (&theta[own.clone()], &mut d_theta[own]);
-            self.gaussian.pullback(theta, 0, eps, density, lambda, d_lambda, d_log_q, d_theta, scratch);
+            self.gaussian.pullback(
+                PriorPass { theta, component: 0, eps, density },
+                lambda,
+                d_lambda,
+                d_log_q,
+                d_theta,
+                scratch,
+            );
             return;
         }
         let draws_len = eps.draws_len();

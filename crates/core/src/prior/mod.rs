@@ -38,6 +38,19 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 
+/// One batch of noise on its way through a prior. See [`Prior`].
+#[derive(Clone, Copy, Debug)]
+pub struct PriorPass<'a> {
+    /// θ.
+    pub theta: &'a [f64],
+    /// The component of the draws.
+    pub component: usize,
+    /// The noise.
+    pub eps: &'a Batch,
+    /// How much of the density is needed.
+    pub density: Density,
+}
+
 /// Which density of λ a transformation should report. See [`Prior`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Density {
@@ -104,12 +117,13 @@ impl Start {
 /// Costs are per draw; d is the length of λ.
 ///
 /// ```
-/// use hyperprior::prior::{Covariance, Density, Gaussian, Prior};
+/// use hyperprior::prior::{Covariance, Density, Gaussian, Prior, PriorPass};
 /// use hyperprior::{Batch, math::scratch::Scratch};
 /// let prior = Gaussian::new(1, Covariance::Diagonal)?;
 /// let theta = [2.0, 0.0]; // the mean and the log standard deviation
 /// let (eps, mut lambda, mut log_q) = (Batch::from_columns(vec![0.5], 1), Batch::zeros(1, 1), [0.0]);
-/// prior.transform(&theta, 0, &eps, Density::Whole, &mut lambda, &mut log_q, &mut Scratch::default());
+/// let pass = PriorPass { theta: &theta, component: 0, eps: &eps, density: Density::Whole };
+/// prior.transform(pass, &mut lambda, &mut log_q, &mut Scratch::default());
 /// assert_eq!(lambda.get(0, 0), 2.5);
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
@@ -182,24 +196,12 @@ pub trait Prior: std::fmt::Debug + Send + Sync {
     }
 
     /// λ = λ(ε; θ) for component `k`, and log_q\[s\] as `density` specifies.
-    fn transform(
-        &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    );
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch);
 
     /// d_theta += the total derivative along θ at fixed ε, given the cotangents of λ and of log_q.
     fn pullback(
         &self,
-        theta: &[f64],
-        k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],

@@ -5,6 +5,7 @@
 
 use super::{Density, Prior, Start};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::network::Mlp;
 use hyperprior_math::random::Stream;
@@ -93,16 +94,8 @@ impl<M: NoiseMap> Prior for NetworkPrior<M> {
     }
 
     /// λ alone; a requested density is NaN.
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         self.map.forward(theta, eps, lambda, scratch);
         if density != Density::Unneeded {
             log_q.fill(f64::NAN);
@@ -111,16 +104,14 @@ impl<M: NoiseMap> Prior for NetworkPrior<M> {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        _density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         _d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, eps, .. } = pass;
         self.map.pullback(theta, eps, d_lambda, d_theta, scratch);
     }
 

@@ -115,6 +115,19 @@ pub struct Known<'a> {
     pub cache: &'a Cache,
 }
 
+/// One batch of draws with its stored results, on its way through a recursive approximation. See [`Recursive`].
+#[derive(Clone, Copy, Debug)]
+pub struct RecursivePass<'a> {
+    /// What the approximation may depend on.
+    pub at: Surroundings<'a>,
+    /// The draws of x, which is λ or ε.
+    pub x: &'a Batch,
+    /// The latents.
+    pub z: &'a Batch,
+    /// The stored results.
+    pub known: Known<'a>,
+}
+
 /// r(x | z; φ) over a batch of draws, where x is λ or ε according to [`space`](Self::space).
 ///
 /// Only the parameters of factors that are random given λ are covered: r is conditional on the leading point-mass coordinates
@@ -200,26 +213,13 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     fn local(&self, at: Surroundings, i: usize, known: Known, out: &mut [f64]);
 
     /// out\[v, s\] = r_i with z_i replaced by values\[v\], up to a number that depends on s alone.
-    fn conditional(
-        &self,
-        at: Surroundings,
-        i: usize,
-        x: &Batch,
-        z: &Batch,
-        values: &[f64],
-        known: Known,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    );
+    fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch);
 
     /// Adds to `d_x`, `d_z` (continuous latents) and `d_phi`, given the cotangent of log r.
     fn pullback(
         &self,
-        at: Surroundings,
-        x: &Batch,
-        z: &Batch,
+        pass: RecursivePass,
         d_log_r: &[f64],
-        known: Known,
         d_x: &mut Batch,
         d_z: &mut Batch,
         d_phi: &mut [f64],

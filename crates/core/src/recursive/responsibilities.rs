@@ -4,7 +4,9 @@ use super::same_as_prior::pick;
 use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Likelihood};
+use crate::prior::PriorPass;
 use crate::prior::{Density, Prior, Start};
+use crate::recursive::RecursivePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -77,7 +79,12 @@ impl Recursive for Responsibilities {
         let mut unused = scratch.take(draws_len);
         for (k, lambda) in points.iter_mut().enumerate() {
             lambda.reshape(at.prior.lambda_len(), draws_len);
-            at.prior.transform(at.theta, k, x, Density::Unneeded, lambda, &mut unused, scratch);
+            at.prior.transform(
+                PriorPass { theta: at.theta, component: k, eps: x, density: Density::Unneeded },
+                lambda,
+                &mut unused,
+                scratch,
+            );
             at.likelihood.log_density(lambda, z, &mut log_q, scratch);
             let column = joint.column_mut(k);
             column.fill(log_pi[k]);
@@ -111,17 +118,8 @@ impl Recursive for Responsibilities {
         out.copy_from_slice(known.cache.batches[LOG_R].column(0));
     }
 
-    fn conditional(
-        &self,
-        at: Surroundings,
-        i: usize,
-        _x: &Batch,
-        z: &Batch,
-        values: &[f64],
-        known: Known,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch) {
+        let RecursivePass { at, z, known, .. } = pass;
         let (draws_len, components_len) = (z.draws_len(), at.prior.components_len());
         let (joint, points) = known.prepared.batches.split_at(prepared::POINTS);
         let joint = &joint[prepared::JOINT];
@@ -166,11 +164,8 @@ impl Recursive for Responsibilities {
 
     fn pullback(
         &self,
-        _at: Surroundings,
-        _x: &Batch,
-        _z: &Batch,
+        _pass: RecursivePass,
         _d_log_r: &[f64],
-        _known: Known,
         _d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],

@@ -4,6 +4,7 @@ use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::error::Result;
 use crate::likelihood::Likelihood;
 use crate::prior::{Prior, Start, log_noise, throw_switches};
+use crate::recursive::RecursivePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
 use hyperprior_math::scratch::Scratch;
@@ -69,27 +70,14 @@ impl Recursive for SameAsPrior {
         out.fill(0.0);
     }
 
-    fn conditional(
-        &self,
-        _at: Surroundings,
-        _i: usize,
-        _x: &Batch,
-        _z: &Batch,
-        _values: &[f64],
-        _known: Known,
-        out: &mut Batch,
-        _scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, _pass: RecursivePass, _i: usize, _values: &[f64], out: &mut Batch, _scratch: &mut Scratch) {
         out.as_mut_slice().fill(0.0);
     }
 
     fn pullback(
         &self,
-        _at: Surroundings,
-        _x: &Batch,
-        _z: &Batch,
+        _pass: RecursivePass,
         _d_log_r: &[f64],
-        _known: Known,
         _d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use crate::support::{Law, Small, batch, coins, every, fixed_noise, numbers, priors};
+use hyperprior::likelihood::PathwisePass;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Beta, Family, Gamma, LogNormal, Normal};
@@ -193,7 +194,13 @@ fn check_two_gradients(family: impl Family + Clone + 'static, at: [f64; 2]) {
     let d_z: Vec<f64> = (0..draws_len).map(|s| mass_of(s, log_p(support, z[s]).1)).collect();
     let (mut score, mut path) = (Batch::zeros(2, draws_len), Batch::zeros(2, draws_len));
     likelihood.score(0, &columns(&at), &z, &signal, &mut score);
-    likelihood.pathwise(0, &columns(&at), &z, &d_z, &masses, &mut path, &mut Scratch::default());
+    likelihood.pathwise(
+        0,
+        &columns(&at),
+        PathwisePass { z: &z, d_z: &d_z, weight: &masses },
+        &mut path,
+        &mut Scratch::default(),
+    );
 
     let truth = gradient(elbo, &at, 1e-2);
     let total = |gradients: &Batch| [0, 1].map(|p| gradients.column(p).iter().sum::<f64>());

@@ -4,6 +4,7 @@
 
 use crate::support::{Law, Small, every, numbers};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
+use hyperprior::likelihood::PathwisePass;
 use hyperprior::likelihood::{Likelihood, MeanField};
 use hyperprior::math::family::Normal;
 use hyperprior::math::scratch::Scratch;
@@ -33,7 +34,13 @@ fn the_score_and_the_path_have_the_documented_means_and_variances() {
     let d_z: Vec<f64> = z.column(0).iter().map(|z| 1.0 - z).collect();
     let mut path = Batch::zeros(2, draws_len);
     let ones = vec![1.0; draws_len];
-    likelihood.pathwise(0, &lambda, z.column(0), &d_z, &ones, &mut path, &mut Scratch::default());
+    likelihood.pathwise(
+        0,
+        &lambda,
+        PathwisePass { z: z.column(0), d_z: &d_z, weight: &ones },
+        &mut path,
+        &mut Scratch::default(),
+    );
 
     let moments = |samples: &[f64], scale: f64| {
         let mean: f64 = samples.iter().zip(&rule.weights).map(|(x, w)| w * x * scale).sum();

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use crate::support::{Law, Small, assert_gradient, every};
-use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings, plan};
+use hyperprior::gradient::{Backward, Estimator, GradientEngine, GradientSettings, plan};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::Bernoulli;
 use hyperprior::math::special::log_sum_exp;
@@ -118,7 +118,9 @@ fn gradient(law: &Law, theta: &[f64], phi: &[f64], samples: usize) -> (Vec<f64>,
             let own = pass.log_p[s] - pass.integrand[s];
             pass.integrand[s] = pass.log_p[s] - log_q_hat(own, &fresh[s % 2], samples);
         }
-        pass.backward(law.model, law.q, theta, phi, &plans, &settings, &weight, &mut d_theta, &mut d_phi).unwrap();
+        let backward =
+            Backward { model: law.model, q: law.q, theta, phi, plans: &plans, settings: &settings, weight: &weight };
+        pass.backward(backward, &mut d_theta, &mut d_phi).unwrap();
     }
     law.q.prior().weights_pullback(theta, &values(law, theta, phi, samples), &mut d_theta);
     (d_theta, d_phi)

@@ -9,6 +9,7 @@ use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::Bernoulli;
 use hyperprior::math::random::{Stream, stream};
 use hyperprior::math::scratch::Scratch;
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Density, MlpMap, NetworkPrior, NoiseMap, Prior, Start};
 use hyperprior::recursive::{InverseFlow, SameAsPrior, Space};
 use hyperprior::{Batch, Error, Result, Variational};
@@ -21,7 +22,12 @@ fn network(noise_len: usize, lambda_len: usize) -> NetworkPrior<MlpMap> {
 
 fn lambda(prior: &dyn Prior, theta: &[f64], eps: &Batch) -> Batch {
     let mut lambda = Batch::zeros(prior.lambda_len(), eps.draws_len());
-    prior.transform(theta, 0, eps, Density::Unneeded, &mut lambda, &mut [], &mut Scratch::default());
+    prior.transform(
+        PriorPass { theta, component: 0, eps, density: Density::Unneeded },
+        &mut lambda,
+        &mut [],
+        &mut Scratch::default(),
+    );
     lambda
 }
 
@@ -188,7 +194,12 @@ fn a_density_that_does_not_exist_is_nan() {
     assert!(out.iter().all(|q| q.is_nan()));
     for density in [Density::Whole, Density::Leading(1)] {
         let (mut lambda, mut log_q) = (Batch::zeros(2, 3), [0.0; 3]);
-        prior.transform(&theta, 0, &eps, density, &mut lambda, &mut log_q, &mut Scratch::default());
+        prior.transform(
+            PriorPass { theta: &theta, component: 0, eps: &eps, density },
+            &mut lambda,
+            &mut log_q,
+            &mut Scratch::default(),
+        );
         assert!(log_q.iter().all(|q| q.is_nan()));
     }
 }

@@ -9,7 +9,9 @@ use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Categorical, Normal, Poisson};
 use hyperprior::math::random::{Stream, stream};
 use hyperprior::math::scratch::Scratch;
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Density, Prior};
+use hyperprior::recursive::RecursivePass;
 use hyperprior::recursive::{Cache, InverseFlow, Known, Space, Surroundings};
 use hyperprior::{Batch, Variational};
 use hyperprior_testkit::finite_difference::gradient;
@@ -44,7 +46,7 @@ fn weighted(a: &[f64], b: &[f64]) -> f64 {
 fn transform(prior: &dyn Prior, theta: &[f64], k: usize, eps: &Batch, density: Density) -> (Batch, Vec<f64>) {
     let mut lambda = Batch::zeros(prior.lambda_len(), eps.draws_len());
     let mut log_q = vec![0.0; eps.draws_len()];
-    prior.transform(theta, k, eps, density, &mut lambda, &mut log_q, &mut Scratch::default());
+    prior.transform(PriorPass { theta, component: k, eps, density }, &mut lambda, &mut log_q, &mut Scratch::default());
     (lambda, log_q)
 }
 
@@ -135,7 +137,7 @@ proptest! {
                 let (lambda, _) = transform(&*prior, &theta, k, &eps, density);
                 let mut d_theta = vec![0.0; theta.len()];
                 let mut scratch = Scratch::default();
-                prior.pullback(&theta, k, &eps, density, &lambda, &d_lambda, &d_log_q, &mut d_theta, &mut scratch);
+                prior.pullback(PriorPass { theta: &theta, component: k, eps: &eps, density }, &lambda, &d_lambda, &d_log_q, &mut d_theta, &mut scratch);
                 let label = format!("{} {density:?} {k}", prior.name());
                 assert_gradient(&label, &d_theta, &gradient(total, &theta, SHORT_STEP), TOLERANCE);
             }
@@ -182,7 +184,7 @@ proptest! {
                 let (mut d_x, mut d_z) = (Batch::zeros(x.columns_len(), 3), Batch::zeros(z.columns_len(), 3));
                 let mut d_phi = vec![0.0; phi.len()];
                 let mut scratch = Scratch::default();
-                r.pullback(at, &x, &z, &d_log_r, held.known(), &mut d_x, &mut d_z, &mut d_phi, &mut scratch);
+                r.pullback(RecursivePass { at, x: &x, z: &z, known: held.known() }, &d_log_r, &mut d_x, &mut d_z, &mut d_phi, &mut scratch);
                 let numeric = gradient(|phi| log_r(&x, &z, phi), phi, STEP);
                 assert_gradient(&format!("{label}: φ"), &d_phi, &numeric, TOLERANCE);
                 // On the noise x does not depend on θ, and the analytic approximations omit its derivative.
@@ -221,7 +223,7 @@ proptest! {
                 let here = Held::new(q, at, &x, &z);
                 let values = [0.0, 1.0];
                 let mut out = Batch::zeros(values.len(), 3);
-                r.conditional(at, i, &x, &z, &values, here.known(), &mut out, &mut Scratch::default());
+                r.conditional(RecursivePass { at, x: &x, z: &z, known: here.known() }, i, &values, &mut out, &mut Scratch::default());
                 let moved: Vec<Held> = values
                     .iter()
                     .map(|value| {

@@ -12,6 +12,7 @@ use hyperprior::math::family::{Bernoulli, Normal, Poisson};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::model::{Latents, Support};
 use hyperprior::objective::{BoundSettings, evaluate};
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Density, Gaussian, Mixture, PlanarFlow, Prior, Start};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::{Batch, Error, Model, Result, Variational, exact};
@@ -77,7 +78,12 @@ fn flows_without_layers_equal_their_base() {
     let eps = Batch::from_columns(numbers(12, 1.0, 2), 4);
     let transform = |prior: &dyn Prior| {
         let (mut lambda, mut log_q) = (Batch::zeros(3, 4), vec![0.0; 4]);
-        prior.transform(&theta, 0, &eps, Density::Whole, &mut lambda, &mut log_q, &mut Scratch::default());
+        prior.transform(
+            PriorPass { theta: &theta, component: 0, eps: &eps, density: Density::Whole },
+            &mut lambda,
+            &mut log_q,
+            &mut Scratch::default(),
+        );
         (lambda, log_q)
     };
     assert_eq!(transform(&flow), transform(&diagonal));

@@ -7,7 +7,9 @@ use hyperprior::math::random::stream;
 use hyperprior::math::scratch::Scratch;
 use hyperprior::math::single::planar::Into;
 use hyperprior::math::single::{DRAWS, LANES, Lanes, Tile};
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Density, PlanarFlow};
+use hyperprior::recursive::RecursivePass;
 use hyperprior::recursive::{Cache, InverseFlow, Known, Space};
 use hyperprior::{Batch, Result, Variational};
 use rand::RngExt;
@@ -58,17 +60,36 @@ fn double(q: &Variational, case: &Case) -> Found {
     let (mut prepared, mut cache) = (Cache::default(), Cache::default());
     let mut lambda = Batch::zeros(q.prior().lambda_len(), DRAWS);
     let (mut log_q, mut log_r) = (vec![0.0; DRAWS], vec![0.0; DRAWS]);
-    prior.transform(&case.theta, 0, &case.eps, Density::Whole, &mut lambda, &mut log_q, &mut scratch);
+    prior.transform(
+        PriorPass { theta: &case.theta, component: 0, eps: &case.eps, density: Density::Whole },
+        &mut lambda,
+        &mut log_q,
+        &mut scratch,
+    );
     recursive.prepare(at, &lambda, &case.z, &mut prepared, &mut scratch);
     recursive.forward(at, &lambda, &prepared, &mut log_r, &mut cache, &mut scratch);
     let mut d_lambda = case.d_lambda.clone();
     let mut d_z = Batch::zeros(lambda.columns_len(), DRAWS);
     let (mut d_theta, mut d_phi) = (vec![0.0; q.theta_len()], vec![0.0; q.phi_len()]);
     let known = Known { prepared: &prepared, cache: &cache };
-    recursive.pullback(at, &lambda, &case.z, &case.d_log_r, known, &mut d_lambda, &mut d_z, &mut d_phi, &mut scratch);
+    recursive.pullback(
+        RecursivePass { at, x: &lambda, z: &case.z, known },
+        &case.d_log_r,
+        &mut d_lambda,
+        &mut d_z,
+        &mut d_phi,
+        &mut scratch,
+    );
     let density = Density::Whole;
     let d_log_q = &case.d_log_q;
-    prior.pullback(&case.theta, 0, &case.eps, density, &lambda, &d_lambda, d_log_q, &mut d_theta, &mut scratch);
+    prior.pullback(
+        PriorPass { theta: &case.theta, component: 0, eps: &case.eps, density },
+        &lambda,
+        &d_lambda,
+        d_log_q,
+        &mut d_theta,
+        &mut scratch,
+    );
     Found { log_q, log_r, d_theta, d_phi }
 }
 

@@ -12,6 +12,7 @@ use hyperprior::math::random::{standard_normals, stream};
 use hyperprior::math::scratch::Scratch;
 use hyperprior::math::special::sigmoid;
 use hyperprior::model::{Latents, Support};
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{
     Atoms, Copula, Covariance, Delta, Density, FactorialMixture, Gaussian, GaussianProcessMap, LevelMap, LinearMap,
     LowRank, NormalMarginal, Prior, SinhArcsinh,
@@ -37,7 +38,7 @@ fn normals(columns_len: usize, draws_len: usize, seed: u64) -> Batch {
 fn place(prior: &dyn Prior, theta: &[f64], eps: &Batch, density: Density) -> (Batch, Vec<f64>) {
     let mut lambda = Batch::zeros(prior.lambda_len(), eps.draws_len());
     let mut log_q = vec![0.0; eps.draws_len()];
-    prior.transform(theta, 0, eps, density, &mut lambda, &mut log_q, &mut Scratch::default());
+    prior.transform(PriorPass { theta, component: 0, eps, density }, &mut lambda, &mut log_q, &mut Scratch::default());
     (lambda, log_q)
 }
 

@@ -1,5 +1,7 @@
 //! The inner loops: latents in lanes, sixteen at a time, in single precision.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 pub(crate) mod continuous;
 pub(crate) mod conway_maxwell;
 #[cfg(test)]

@@ -3,6 +3,8 @@
 //! r is exact: given z, the probability of each point is its responsibility for z. So the bound is that of the mixture
 //! Σ w_i q(z | λ_i) itself and is at least that of its best component: if a document has several explanations, several are kept.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use crate::kernel::conway_maxwell::{self, Counts};
 use crate::kernel::{normal, row, total};
 use crate::shape::{Family, Shape};

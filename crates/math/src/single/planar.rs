@@ -3,6 +3,8 @@
 //!
 //! The functions are kernels, to be called inside the caller's [`simd_fn!`](crate::simd_fn).
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use super::simd::{self, V, load, load_draws, splat, sums};
 use super::{DRAWS, LANES, Lanes, Tile, lanes_len, read_row, write_row};
 use crate::simd::fearless_simd::{Simd, prelude::*};

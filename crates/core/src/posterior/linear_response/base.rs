@@ -2,11 +2,12 @@
 
 use super::settings::LinearResponseSettings;
 use crate::error::{Error, Result};
-use crate::gradient::{Estimator, GradientSettings, Plan, plan};
+use crate::gradient::{Backward, Estimator, GradientSettings, Plan, plan};
 use crate::likelihood::Kind;
 use crate::model::{Model, Support};
 use crate::objective::Pass;
 use crate::prior::Density;
+use crate::prior::PriorPass;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, quasi_normals, stream};
@@ -84,7 +85,12 @@ impl<'a> Base<'a> {
         let len = self.eps.draws_len();
         let mut lambda = Batch::zeros(q.prior().lambda_len(), len);
         let mut log_q = vec![0.0; len];
-        q.prior().transform(theta, 0, &self.eps, Density::Unneeded, &mut lambda, &mut log_q, scratch);
+        q.prior().transform(
+            PriorPass { theta, component: 0, eps: &self.eps, density: Density::Unneeded },
+            &mut lambda,
+            &mut log_q,
+            scratch,
+        );
         lambda
     }
 
@@ -134,7 +140,9 @@ impl<'a> Base<'a> {
         }
         weights.iter_mut().for_each(|w| *w /= total);
         let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], phi.clone());
-        pass.backward(model, q, theta, &phi, &self.plans, &self.settings, &weights, &mut d_theta, &mut d_phi)?;
+        let (plans, settings) = (&self.plans, &self.settings);
+        let backward = Backward { model, q, theta, phi: &phi, plans, settings, weight: &weights };
+        pass.backward(backward, &mut d_theta, &mut d_phi)?;
         Ok(d_theta)
     }
 }

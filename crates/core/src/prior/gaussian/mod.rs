@@ -4,6 +4,7 @@ mod kernels;
 
 use super::{Density, Gaussians, Prior, Start};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed, packed_len};
 use hyperprior_math::random::Stream;
@@ -292,16 +293,8 @@ impl Prior for Gaussian {
         true
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         self.place(theta, eps, lambda, scratch);
         match density {
             Density::Unneeded => {}
@@ -312,16 +305,14 @@ impl Prior for Gaussian {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, eps, density, .. } = pass;
         self.place_pullback(theta, eps, d_lambda, d_theta, scratch);
         let n = match density {
             Density::Unneeded => 0,

@@ -16,6 +16,7 @@ pub use linear::LinearMap;
 
 use super::{Density, Prior, Start};
 use crate::error::{Error, Result};
+use crate::prior::PriorPass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -111,7 +112,12 @@ impl Hierarchical {
         noise.as_mut_slice().copy_from_slice(eps.columns(self.lambda_len()..self.noise_len()));
         let mut upper = scratch.take_batch(self.upper.lambda_len(), draws_len);
         let mut unused = scratch.take(draws_len);
-        self.upper.transform(theta, 0, &noise, Density::Unneeded, &mut upper, &mut unused, scratch);
+        self.upper.transform(
+            PriorPass { theta, component: 0, eps: &noise, density: Density::Unneeded },
+            &mut upper,
+            &mut unused,
+            scratch,
+        );
         scratch.give(unused);
         (noise, upper)
     }
@@ -138,16 +144,8 @@ impl Prior for Hierarchical {
         false
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        _density: Density,
-        lambda: &mut Batch,
-        _log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, _log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, .. } = pass;
         let (of_map, of_upper) = self.split(theta);
         let (noise, upper) = self.raise(of_upper, eps, scratch);
         let mut scale = scratch.take_batch(self.lambda_len(), eps.draws_len());
@@ -164,16 +162,14 @@ impl Prior for Hierarchical {
 
     fn pullback(
         &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        _density: Density,
+        pass: PriorPass,
         _lambda: &Batch,
         d_lambda: &Batch,
         d_log_q: &[f64],
         d_theta: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let PriorPass { theta, eps, .. } = pass;
         let (of_map, of_upper) = self.split(theta);
         let (d_of_map, d_of_upper) = d_theta.split_at_mut(self.map.parameters_len());
         let (n, draws_len) = (self.lambda_len(), eps.draws_len());
@@ -189,7 +185,14 @@ impl Prior for Hierarchical {
         let mut d_upper = scratch.take_batch(self.upper.lambda_len(), draws_len);
         self.map.pullback(of_map, &upper, d_lambda, &d_log_scale, &mut d_upper, d_of_map, scratch);
         let density = Density::Unneeded;
-        self.upper.pullback(of_upper, 0, &noise, density, &upper, &d_upper, d_log_q, d_of_upper, scratch);
+        self.upper.pullback(
+            PriorPass { theta: of_upper, component: 0, eps: &noise, density },
+            &upper,
+            &d_upper,
+            d_log_q,
+            d_of_upper,
+            scratch,
+        );
         for batch in [d_upper, d_log_scale, mean, upper, noise] {
             scratch.give_batch(batch);
         }

@@ -13,6 +13,7 @@ use super::{Cache, Known, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::Likelihood;
 use crate::prior::{Prior, Start, log_bernoulli};
+use crate::recursive::RecursivePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -180,17 +181,8 @@ impl Recursive for HierarchicalRecursive {
         add_scaled(1.0, terms.column(self.latents.len()), out);
     }
 
-    fn conditional(
-        &self,
-        at: Surroundings,
-        i: usize,
-        x: &Batch,
-        _z: &Batch,
-        values: &[f64],
-        known: Known,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch) {
+        let RecursivePass { at, x, known, .. } = pass;
         let draws_len = x.draws_len();
         let [features, logits, means] = &known.prepared.batches[..prepared::LEN] else { unreachable!() };
         let (range, kind) = (self.table.range(i), self.table.latents[i].0);
@@ -240,16 +232,14 @@ impl Recursive for HierarchicalRecursive {
 
     fn pullback(
         &self,
-        at: Surroundings,
-        x: &Batch,
-        z: &Batch,
+        pass: RecursivePass,
         d_log_r: &[f64],
-        known: Known,
         d_x: &mut Batch,
         d_z: &mut Batch,
         d_phi: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let RecursivePass { at, x, z, known } = pass;
         let draws_len = x.draws_len();
         let [features, logits, means] = &known.prepared.batches[..prepared::LEN] else { unreachable!() };
         let (standard, inverse) = (&known.cache.batches[held::STANDARD], &known.cache.batches[held::INVERSE]);

@@ -1,5 +1,7 @@
 //! Kernels of the factorised base: features of counts, the log density of every coordinate, and its pullback.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use super::layout::{Coordinate, InverseFlow, held};
 use crate::recursive::Cache;
 use crate::recursive::features::Features;

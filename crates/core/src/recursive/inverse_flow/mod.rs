@@ -19,6 +19,7 @@ use super::features::Features;
 use super::same_as_prior::pick;
 use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::prior::Start;
+use crate::recursive::RecursivePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
@@ -116,17 +117,8 @@ impl Recursive for InverseFlow {
         self.add_class(self.component(at), known.prepared, out);
     }
 
-    fn conditional(
-        &self,
-        at: Surroundings,
-        i: usize,
-        x: &Batch,
-        _z: &Batch,
-        values: &[f64],
-        known: Known,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch) {
+        let RecursivePass { at, x, known, .. } = pass;
         out.as_mut_slice().fill(0.0);
         let Some(place) = self.by_latent[i] else { return };
         let covered = &self.covered[place];
@@ -157,16 +149,14 @@ impl Recursive for InverseFlow {
 
     fn pullback(
         &self,
-        at: Surroundings,
-        x: &Batch,
-        z: &Batch,
+        pass: RecursivePass,
         d_log_r: &[f64],
-        known: Known,
         d_x: &mut Batch,
         d_z: &mut Batch,
         d_phi: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let RecursivePass { at, x, z, known } = pass;
         let draws_len = x.draws_len();
         let k = self.component(at);
         let (layers, base) = self.split(at.phi, k);

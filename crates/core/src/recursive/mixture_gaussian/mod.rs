@@ -25,6 +25,7 @@ use super::{Cache, Known, MadeFor, Recursive, Space, Surroundings};
 use crate::error::{Error, Result};
 use crate::likelihood::{Kind, Likelihood};
 use crate::prior::{Prior, Start};
+use crate::recursive::RecursivePass;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{self, packed, packed_len};
 use hyperprior_math::random::Stream;
@@ -147,17 +148,8 @@ impl Recursive for MixtureGaussian {
         out.copy_from_slice(known.cache.batches[HELD - 1].as_slice());
     }
 
-    fn conditional(
-        &self,
-        at: Surroundings,
-        i: usize,
-        x: &Batch,
-        z: &Batch,
-        values: &[f64],
-        _known: Known,
-        out: &mut Batch,
-        scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch) {
+        let RecursivePass { at, x, z, .. } = pass;
         let draws_len = z.draws_len();
         let n = self.shape.covered_len();
         let mut moved = scratch.take_batch(z.columns_len(), draws_len);
@@ -181,16 +173,14 @@ impl Recursive for MixtureGaussian {
 
     fn pullback(
         &self,
-        at: Surroundings,
-        x: &Batch,
-        _z: &Batch,
+        pass: RecursivePass,
         d_log_r: &[f64],
-        known: Known,
         d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],
         scratch: &mut Scratch,
     ) {
+        let RecursivePass { at, x, known, .. } = pass;
         if self.space == Space::Noise {
             // The noise and r are both held fixed in θ.
             return;

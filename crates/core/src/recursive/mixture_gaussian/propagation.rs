@@ -5,6 +5,8 @@
 //! them. The tightest bound on the entropy has the r nearest to q(λ | z) in the inclusive divergence, which among Gaussians is
 //! the one with its moments; expectation propagation comes close to those.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use super::laplace::{add_outer, set_identity};
 use super::layout::{Fitted, Shape};
 use crate::likelihood::Likelihood;

@@ -3,7 +3,9 @@
 use hyperprior::Batch;
 use hyperprior::math::random::Stream;
 use hyperprior::math::scratch::Scratch;
+use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Density, Prior, Start};
+use hyperprior::recursive::RecursivePass;
 use hyperprior::recursive::{Cache, Known, Recursive, Space, Surroundings};
 
 type OfLambda = dyn Fn(&[f64]) -> f64 + Send + Sync;
@@ -38,16 +40,8 @@ impl Prior for GivenPrior {
         0
     }
 
-    fn transform(
-        &self,
-        theta: &[f64],
-        _k: usize,
-        eps: &Batch,
-        density: Density,
-        lambda: &mut Batch,
-        log_q: &mut [f64],
-        scratch: &mut Scratch,
-    ) {
+    fn transform(&self, pass: PriorPass, lambda: &mut Batch, log_q: &mut [f64], scratch: &mut Scratch) {
+        let PriorPass { theta, eps, density, .. } = pass;
         lambda.copy_from(eps);
         if density == Density::Whole {
             self.log_density(theta, lambda, log_q, scratch);
@@ -56,10 +50,7 @@ impl Prior for GivenPrior {
 
     fn pullback(
         &self,
-        _theta: &[f64],
-        _k: usize,
-        _eps: &Batch,
-        _density: Density,
+        _pass: PriorPass,
         _lambda: &Batch,
         _d_lambda: &Batch,
         _d_log_q: &[f64],
@@ -125,27 +116,14 @@ impl Recursive for GivenRecursive {
         unreachable!("only the bound is computed");
     }
 
-    fn conditional(
-        &self,
-        _at: Surroundings,
-        _i: usize,
-        _x: &Batch,
-        _z: &Batch,
-        _values: &[f64],
-        _known: Known,
-        _out: &mut Batch,
-        _scratch: &mut Scratch,
-    ) {
+    fn conditional(&self, _pass: RecursivePass, _i: usize, _values: &[f64], _out: &mut Batch, _scratch: &mut Scratch) {
         unreachable!("only the bound is computed");
     }
 
     fn pullback(
         &self,
-        _at: Surroundings,
-        _x: &Batch,
-        _z: &Batch,
+        _pass: RecursivePass,
         _d_log_r: &[f64],
-        _known: Known,
         _d_x: &mut Batch,
         _d_z: &mut Batch,
         _d_phi: &mut [f64],

@@ -1,11 +1,12 @@
 //! Exact expectations: noise at given nodes, latents at all their values, and the engine's forward and backward passes.
 
-use hyperprior::gradient::{GradientSettings, plan};
+use hyperprior::gradient::{Backward, GradientSettings, plan};
 use hyperprior::likelihood::Kind;
 use hyperprior::math::random::stream;
 use hyperprior::math::scratch::Scratch;
 use hyperprior::objective::Pass;
 use hyperprior::prior::Density;
+use hyperprior::prior::PriorPass;
 use hyperprior::{Batch, Model, Variational};
 use hyperprior_testkit::quadrature::Rule;
 
@@ -41,7 +42,12 @@ impl Law<'_> {
             let mut lambda = Batch::zeros(prior.lambda_len(), draws_len);
             let mut unused = vec![0.0; draws_len];
             let mut scratch = Scratch::default();
-            prior.transform(theta, k, &eps, Density::Unneeded, &mut lambda, &mut unused, &mut scratch);
+            prior.transform(
+                PriorPass { theta, component: k, eps: &eps, density: Density::Unneeded },
+                &mut lambda,
+                &mut unused,
+                &mut scratch,
+            );
             let mut drawn = z.clone();
             likelihood.sample(&lambda, &mut vec![stream(0, 0, 0, 0); draws_len], &mut drawn, &mut scratch);
             for i in &points {
@@ -90,8 +96,12 @@ impl Law<'_> {
         for (k, log_pi) in log_pi.iter().enumerate() {
             let (mut pass, mut weight) = self.pass(theta, phi, k);
             weight.iter_mut().for_each(|w| *w *= log_pi.exp());
-            pass.backward(self.model, self.q, theta, phi, &plans, settings, &weight, &mut d_theta, &mut d_phi)
-                .expect("the model works");
+            pass.backward(
+                Backward { model: self.model, q: self.q, theta, phi, plans: &plans, settings, weight: &weight },
+                &mut d_theta,
+                &mut d_phi,
+            )
+            .expect("the model works");
         }
         self.q.prior().weights_pullback(theta, &self.values(theta, phi), &mut d_theta);
         (d_theta, d_phi)

@@ -4,6 +4,7 @@ use hyperprior::likelihood::Likelihood;
 use hyperprior::math::random::Stream;
 use hyperprior::math::scratch::Scratch;
 use hyperprior::prior::{Prior, Start};
+use hyperprior::recursive::RecursivePass;
 use hyperprior::recursive::{Cache, Known, Recursive, Space, Surroundings};
 use hyperprior::{Batch, Result};
 
@@ -53,34 +54,15 @@ macro_rules! delegate {
             }
             $forward
             $local
-            fn conditional(
-                &self,
-                $at: Surroundings,
-                i: usize,
-                x: &Batch,
-                z: &Batch,
-                values: &[f64],
-                known: Known,
-                out: &mut Batch,
-                scratch: &mut Scratch,
-            ) {
+            fn conditional(&self, pass: RecursivePass, i: usize, values: &[f64], out: &mut Batch, scratch: &mut Scratch) {
+        let RecursivePass { at: $at, x, z, known } = pass;
                 let $this = self;
-                $this.$inner().conditional($surroundings, i, x, z, values, known, out, scratch);
+                $this.$inner().conditional(RecursivePass { at: $surroundings, x, z, known }, i, values, out, scratch);
             }
-            fn pullback(
-                &self,
-                $at: Surroundings,
-                x: &Batch,
-                z: &Batch,
-                d_log_r: &[f64],
-                known: Known,
-                d_x: &mut Batch,
-                d_z: &mut Batch,
-                d_phi: &mut [f64],
-                scratch: &mut Scratch,
-            ) {
+            fn pullback(&self, pass: RecursivePass, d_log_r: &[f64], d_x: &mut Batch, d_z: &mut Batch, d_phi: &mut [f64], scratch: &mut Scratch) {
+        let RecursivePass { at: $at, x, z, known } = pass;
                 let $this = self;
-                $this.$inner().pullback($surroundings, x, z, d_log_r, known, d_x, d_z, d_phi, scratch);
+                $this.$inner().pullback(RecursivePass { at: $surroundings, x, z, known }, d_log_r, d_x, d_z, d_phi, scratch);
             }
             fn sample(
                 &self,

@@ -1,5 +1,7 @@
 //! The pullback of the chain.
 
+#![allow(clippy::too_many_arguments, reason = "a kernel takes its buffers one by one")]
+
 use super::layers::{Bend, Planar, bends_kernel, groups};
 use crate::simd::{LANES, Simd, V, load, prelude::*, splat, store, sums, transpose};
 
