@@ -83,7 +83,7 @@ fn upper(layer: usize, themes: &[Theme]) -> String {
         vec![theme.number.to_string(), format!("{:.2}", theme.activity), uses(theme), line(&theme.words)]
     };
     let rows: Vec<Vec<String>> = themes.iter().take(ROWS).map(row).collect();
-    let (own, below) = (format!("layer {layer}"), format!("uses in layer {}", layer - 1));
+    let (own, below) = (format!("layer {layer}"), format!("raises in layer {}", layer - 1));
     let header = [own.as_str(), "activity", below.as_str(), "words"];
     format!("{}{}", table::render(&header, &rows), remainder(themes.len(), rows.len()))
 }

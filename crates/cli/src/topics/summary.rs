@@ -71,7 +71,7 @@ pub struct Summary<'a> {
 /// A latent above the bottom layer.
 #[derive(Debug, Serialize)]
 struct Upper<'a> {
-    /// The numbers of the latents that it uses in the layer below, from 1.
+    /// The numbers of the latents that it raises in the layer below (those with the largest positive weights), from 1.
     uses: Vec<usize>,
     words: Vec<&'a str>,
 }

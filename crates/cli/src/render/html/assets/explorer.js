@@ -103,7 +103,7 @@
     event.preventDefault();
     move();
   });
-  // A topic that no theme uses is shown at the top level.
+  // A topic that no theme raises is shown at the top level.
   for (let layer = layers.length - 1; layer >= 0; layer -= 1) {
     layers[layer].forEach((node, place) => {
       if (layer === layers.length - 1 || node.parents.length === 0) tree.append(treeItem(layer, place, 1));
@@ -160,8 +160,8 @@
       note,
       [
         part("Words", node.words.map(([word, share]) => [word, share, percent(share)])),
-        part("Uses", topics(node.children, layer - 1)),
-        part("Used by", topics(node.parents, layer + 1)),
+        part("Raises", topics(node.children, layer - 1)),
+        part("Raised by", topics(node.parents, layer + 1)),
         part(
           where,
           node.documents.map(([d, active]) => [link(documents[d].name, () => showDocument(d)), active, figures(active)]),

@@ -28,7 +28,7 @@ pub fn report(run: &Run, reference: Option<&Run>) -> Result<String, CliError> {
     results(&mut page, &summary, draws.as_deref(), &name, reference.as_ref())?;
     page.section("fit", "Fit", fit_history::section(&summary, &run.trace()?));
     page.section("checks", "Checks", predictive::section(&summary));
-    page.section("plan", "The approximation", facts(&fit_history::plan(&summary)));
+    page.section("plan", "Approximation", facts(&fit_history::plan(&summary)));
     page.section("repeat", "Reproduce", repeat::section(run)?);
     Ok(page.html())
 }

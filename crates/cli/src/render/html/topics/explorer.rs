@@ -1,4 +1,4 @@
-//! The data of the topic explorer: every latent with its words, the latents that it uses or is used by, and its documents.
+//! The data of the topic explorer: every latent with its words, the latents that it raises or is raised by, and its documents.
 
 use super::read::{Documents, Latent, Topics};
 use serde::Serialize;
@@ -28,9 +28,9 @@ struct Node {
     size: f64,
     /// Word and share.
     words: Vec<(String, f64)>,
-    /// The latents that it uses in the layer below, with their weights.
+    /// The latents that it raises in the layer below, with their weights.
     children: Vec<(usize, f64)>,
-    /// The latents that use it in the layer above, with their weights.
+    /// The latents that raise it in the layer above, with their weights.
     parents: Vec<(usize, f64)>,
     /// The documents in which it is most active, with its activity.
     documents: Vec<(usize, f64)>,
@@ -89,7 +89,7 @@ fn node(latent: &Latent, place: usize, above: &[Latent], activity: &[Vec<f32>]) 
     }
 }
 
-/// The activity of latents above the bottom layer, from those that they use: the run does not save theirs.
+/// The activity of latents above the bottom layer, from those that they raise: the run does not save theirs.
 fn upper_activity(below: &[Vec<f32>], latents: &[Latent]) -> Vec<Vec<f32>> {
     let of =
         |row: &[f32], latent: &Latent| latent.uses.iter().map(|used| used.weight as f32 * row[used.number - 1]).sum();

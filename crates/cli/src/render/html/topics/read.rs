@@ -71,7 +71,7 @@ pub struct Latent {
     pub words: Vec<Word>,
 }
 
-/// A latent that one in the layer above uses.
+/// A latent that one in the layer above raises.
 #[derive(Debug, Deserialize)]
 pub struct Use {
     /// Its number, from 1.
