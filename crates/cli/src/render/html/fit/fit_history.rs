@@ -21,7 +21,7 @@ pub fn section(summary: &FitSummary, trace: &[(f64, f64)]) -> String {
             Mark { at: at as f64, label: format!("size {}", size(pair[1].size)) }
         })
         .collect();
-    let level = format!("final ELBO, {}", nats(summary.elbo.value));
+    let level = format!("the final ELBO, {}", nats(summary.elbo.value));
     out.push_str(&picture(trace, &marks, Some((summary.elbo.value, &level)), ["step", "ELBO"]));
     if let Some(history) = &summary.fit_history {
         out.push_str(&details(history));
