@@ -88,7 +88,7 @@ fn a_split_is_a_partition_that_the_seed_decides() {
     assert_eq!(bible.split(1.0, 7).unwrap().0.len(), 0);
     for share in [-0.1, 1.1, f64::NAN] {
         let error = bible.split(share, 7).unwrap_err().to_string();
-        assert_eq!(error, format!("setting `share` = {share} is not possible: it must be between 0 and 1"));
+        assert_eq!(error, format!("setting `share` = {share} is invalid: it must be between 0 and 1"));
         assert_eq!(hold_out_types(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
         assert_eq!(hold_out_tokens(bible.document(0), share, 1, 0).unwrap_err().to_string(), error);
     }
