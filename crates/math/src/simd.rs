@@ -1,8 +1,8 @@
 //! Elementary functions on eight lanes, and the macro that dispatches to SIMD at run time.
 //!
 //! A kernel is a generic `#[inline(always)] fn k<S: Simd>(s: S, …)`; [`simd_fn!`](crate::simd_fn) wraps it in an ordinary
-//! function that picks AVX-512, AVX2, NEON or plain code when it is called, so that a binary built without special flags
-//! is fast.
+//! function that picks AVX-512, AVX2 or SSE2 (on other processors what they have) when it is called, so that a binary built
+//! without special flags is fast.
 
 pub use fearless_simd::{self, Level, Simd, f64x8, prelude, u64x8};
 use prelude::*;
@@ -25,6 +25,21 @@ macro_rules! simd_fn {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident : $type:ty),* $(,)?) $(-> $out:ty)? = $kernel:ident) => {
         $(#[$meta])*
         $vis fn $name($($arg: $type),*) $(-> $out)? {
+            // SSE4.2 would be a fourth copy of every kernel, for processors made before 2013.
+            #[cfg(target_arch = "x86_64")]
+            {
+                use $crate::simd::Simd as _;
+                let level = $crate::simd::level();
+                if let Some(s) = level.as_avx512() {
+                    s.vectorize(#[inline(always)] || $kernel(s, $($arg),*))
+                } else if let Some(s) = level.as_avx2() {
+                    s.vectorize(#[inline(always)] || $kernel(s, $($arg),*))
+                } else {
+                    let s = level.as_sse2().expect("every x86-64 processor has SSE2");
+                    s.vectorize(#[inline(always)] || $kernel(s, $($arg),*))
+                }
+            }
+            #[cfg(not(target_arch = "x86_64"))]
             $crate::simd::fearless_simd::dispatch!($crate::simd::level(), s => $kernel(s, $($arg),*))
         }
     };
