@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// What is wrong with the files.
 pub fn corpus(docs: &Path, vocabulary: &Path) -> Result<Corpus, Box<dyn Error>> {
-    let settings = ReadSettings { vocabulary: Some(PathBuf::from(vocabulary)), ..ReadSettings::default() };
+    let settings = ReadSettings::default().vocabulary(PathBuf::from(vocabulary));
     Ok(read(docs, &settings)?.0)
 }
 

@@ -105,12 +105,7 @@ impl Stepper {
     /// # Errors
     /// Where the two do not fit together.
     pub fn over(model: Counts, q: Variational) -> Result<Self> {
-        let settings = GradientSettings {
-            draws: DRAWS,
-            replicates: 1,
-            estimator: Estimator::Score,
-            ..GradientSettings::default()
-        };
+        let settings = GradientSettings::default().draws(DRAWS).replicates(1).estimator(Estimator::Score);
         let engine = GradientEngine::new(&model, &q, &settings)?;
         let (mut theta, mut phi) = (vec![0.0; q.theta_len()], vec![0.0; q.phi_len()]);
         let (start, mut rng) = (Start::at(vec![0.5; q.prior().lambda_len()], 0.3), stream(SEED, 0, 0, 0));

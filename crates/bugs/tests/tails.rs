@@ -32,7 +32,7 @@ fn the_long_tail_of_a_scale_with_three_observations() {
     for seed in 1..=3 {
         let compiled = compile(model, "scale", &data, &Options::default()).expect("a model");
         let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
-        let settings = InferSettings { seed, ..InferSettings::default() };
+        let settings = InferSettings::default().seed(seed);
         let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
         let summaries = summarise(&posterior.draws);
         let s = summaries.iter().find(|one| one.name == "s").expect("s");

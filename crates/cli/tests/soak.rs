@@ -24,7 +24,7 @@ fn fit(name: &str, seed: u64) {
     let data = read(&file("data.json"), Format::Json).expect("data");
     let compiled = compile(&file("model.bug"), name, &data, &Options::default()).expect("a model");
     let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
-    let settings = InferSettings { seed, draws: 100, steps: Some(100), ..InferSettings::default() };
+    let settings = InferSettings::default().seed(seed).draws(100).steps(100);
     let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
     assert_eq!(posterior.draws.len(), 100);
 }
@@ -37,7 +37,7 @@ fn train(seed: u64) {
     let corpus = Corpus::new(starts, terms, vec![1.0; 120], names, vocabulary).expect("a collection");
     let layers = [4, 2].map(|width| Layer { family: hyperprior_def::Family::Poisson, width }).to_vec();
     let mut training =
-        Training::new(&corpus, &Settings { layers, epochs: 5, seed, ..Settings::default() }).expect("a training");
+        Training::new(&corpus, &Settings::default().layers(layers).epochs(5).seed(seed)).expect("a training");
     (0..5).for_each(|_| {
         training.run_epoch();
     });

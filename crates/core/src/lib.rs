@@ -83,6 +83,7 @@ pub mod prior;
 pub mod recursive;
 pub mod report;
 pub mod session;
+mod setters;
 pub mod targets;
 mod variational;
 

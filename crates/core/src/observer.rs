@@ -76,7 +76,7 @@ impl Observer for Quiet {
 /// let model = Ising::ring(3, 0.5)?;
 /// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
 /// let mut trace = Trace { every: 10, ..Trace::default() };
-/// fit(&model, &q, &FitSettings { steps: 50, start: StartSettings::single(), ..FitSettings::default() }, &mut trace)?;
+/// fit(&model, &q, &FitSettings::default().steps(50).start(StartSettings::single()), &mut trace)?;
 /// assert_eq!(trace.points.len(), 5);
 /// # Ok::<(), hyperprior::Error>(())
 /// ```

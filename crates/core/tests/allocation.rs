@@ -122,7 +122,11 @@ fn a_step_on_one_thread_allocates_nothing() {
         for (estimator, sum_joint_recursion) in
             [(Estimator::Score, false), (Estimator::LocalExpectation, false), (Estimator::LocalExpectation, true)]
         {
-            assert_nothing(&model, &q, &GradientSettings { estimator, sum_joint_recursion, ..Default::default() });
+            assert_nothing(
+                &model,
+                &q,
+                &GradientSettings::default().estimator(estimator).sum_joint_recursion(sum_joint_recursion),
+            );
         }
     }
 }
@@ -133,7 +137,7 @@ fn a_step_on_one_thread_allocates_nothing() {
 fn a_step_over_counts_on_one_thread_allocates_nothing() {
     let model = CorrelatedCounts::new(CountTarget::C);
     for q in all(&model) {
-        assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
+        assert_nothing(&model, &q, &GradientSettings::default().estimator(Estimator::Score));
     }
     // The families that sum over a table or over nodes, and so might need a buffer.
     for likelihood in [
@@ -143,7 +147,7 @@ fn a_step_over_counts_on_one_thread_allocates_nothing() {
         let recursive = inverse_flow(3, Space::Noise)(&likelihood, &Gaussian::new(4, Covariance::Full).unwrap());
         let prior = Box::new(Gaussian::new(4, Covariance::Full).unwrap());
         let q = Variational::from_parts(Arc::new(likelihood), prior, recursive).unwrap();
-        assert_nothing(&model, &q, &GradientSettings { estimator: Estimator::Score, ..Default::default() });
+        assert_nothing(&model, &q, &GradientSettings::default().estimator(Estimator::Score));
     }
 }
 
@@ -153,7 +157,7 @@ fn an_importance_weighted_step_on_one_thread_allocates_nothing() {
     let model = Ising::ring(6, 0.3).unwrap();
     let on_noise = |q: &Variational| q.recursive().space() == Space::Noise;
     for q in all(&model).into_iter().filter(on_noise) {
-        let settings = GradientSettings { estimator: Estimator::Score, importance: 2, ..Default::default() };
+        let settings = GradientSettings::default().estimator(Estimator::Score).importance(2);
         assert_nothing(&model, &q, &settings);
     }
 }
@@ -164,7 +168,7 @@ fn allocations_on_two_threads_do_not_depend_on_the_model_size_or_the_draws() {
     let count = |spins: usize, draws: usize, space: Space| {
         let model = Ising::ring(spins, 0.3).unwrap();
         let q = variational(&model, PlanarFlow::new(spins, 2).unwrap(), inverse_flow(10, space));
-        allocations(2, &model, &q, &GradientSettings { draws, ..GradientSettings::default() })
+        allocations(2, &model, &q, &GradientSettings::default().draws(draws))
     };
     for space in [Space::Noise, Space::Lambda] {
         let few = count(100, 32, space);

@@ -17,6 +17,7 @@ const ACTIVITY_MAX: f32 = 50.0;
 /// The settings of a training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Settings {
     /// The layers, the one next to the words first.
     pub layers: Vec<Layer>,
@@ -50,6 +51,11 @@ pub struct Settings {
     #[serde(rename = "between_size")]
     pub layer_weights_size: f32,
 }
+
+hyperprior::setters!(Settings {
+    layers: Vec<Layer>, method: Method, weights: WeightPosterior, term_prior: TermPrior, background: f32, activity: f32, gamma_shape: f32, seed: u64, epochs: u32, batch: usize, draws: usize, local_steps: u32, local_size: f32, layer_weights_size: f32;
+    amortize?: usize
+});
 
 impl Default for Settings {
     fn default() -> Self {
@@ -129,6 +135,7 @@ impl Settings {
 /// The settings of a fit to a document given the weights, the same for every method.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FitSettings {
     /// The number of steps; from half way on their size decays along a half cosine.
     pub steps: u32,
@@ -137,6 +144,10 @@ pub struct FitSettings {
     /// Draws in a step: 1, 2, 4 or 8.
     pub draws: usize,
 }
+
+hyperprior::setters!(FitSettings {
+    steps: u32, size: f32, draws: usize;
+});
 
 impl FitSettings {
     /// Checks that every field is valid.

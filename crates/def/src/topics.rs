@@ -62,7 +62,7 @@ pub struct Theme {
 ///
 /// let bible = corpus::bible().subset(&[0, 1, 2, 3]);
 /// let layers = vec![Layer { family: Family::Poisson, width: 3 }];
-/// let mut training = Training::new(&bible, &Settings { layers, ..Settings::default() }).unwrap();
+/// let mut training = Training::new(&bible, &Settings::default().layers(layers)).unwrap();
 /// training.run_epoch();
 /// let topics = Topics::new(&training, &bible, &Activity::new(&training, &bible), 5);
 /// assert_eq!((topics.topics.len(), topics.topics[0].words.len()), (3, 5));

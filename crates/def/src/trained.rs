@@ -36,7 +36,7 @@ struct Head {
 /// use hyperprior_def::{Settings, Trained, Training, corpus};
 ///
 /// let bible = corpus::bible();
-/// let mut training = Training::new(&bible, &Settings { epochs: 1, ..Settings::default() })?;
+/// let mut training = Training::new(&bible, &Settings::default().epochs(1))?;
 /// training.run_epoch();
 /// let mut file = Vec::new();
 /// training.save_model(None, &mut file)?;

@@ -37,7 +37,7 @@ fn faults(name: &str, files: &[&str], settings: &ReadSettings) -> String {
 }
 
 fn with_vocabulary(name: &str, contents: &str) -> ReadSettings {
-    ReadSettings { vocabulary: Some(file(name, contents.as_bytes())), ..ReadSettings::default() }
+    ReadSettings::default().vocabulary(file(name, contents.as_bytes()))
 }
 
 #[test]
@@ -68,9 +68,9 @@ fn in_lda_c() {
 fn of_a_vocabulary() {
     let said = |vocabulary: &str| fault("docs.ldac", b"1 0:1\n3 0:1 1:2 3:1\n", &with_vocabulary("v.txt", vocabulary));
     let messages = ["ash\nelm\n", "ash\nelm\nfir\nelm\n", "ash\n\nelm\nfir\noak", "\n", ""].map(said).join("\n");
-    let binary = ReadSettings { vocabulary: Some(file("b.txt", b"ash\nel\xffm\n")), ..ReadSettings::default() };
-    let absent = ReadSettings { vocabulary: Some(folder().join("absent.txt")), ..ReadSettings::default() };
-    let names = ReadSettings { names: Some(file("names.txt", b"first\nsecond\n")), ..ReadSettings::default() };
+    let binary = ReadSettings::default().vocabulary(file("b.txt", b"ash\nel\xffm\n"));
+    let absent = ReadSettings::default().vocabulary(folder().join("absent.txt"));
+    let names = ReadSettings::default().names(file("names.txt", b"first\nsecond\n"));
     let more = [binary, absent, names].map(|settings| fault("docs.ldac", b"1 0:1\n", &settings)).join("\n");
     insta::assert_snapshot!(format!("{messages}\n{more}"));
 }
@@ -132,8 +132,8 @@ fn in_matrix_market() {
 #[test]
 fn in_text() {
     let mut messages = vec![faults("a.txt", &["", "\n\n", "the\nand 1990\n", "ash\nelm\n"], &ReadSettings::default())];
-    let strict = TextSettings { shortest_document: 9, ..TextSettings::default() };
-    messages.push(faults("a.txt", &["ash\nash\nelm\n"], &ReadSettings { text: strict, ..ReadSettings::default() }));
+    let strict = TextSettings::default().shortest_document(9);
+    messages.push(faults("a.txt", &["ash\nash\nelm\n"], &ReadSettings::default().text(strict)));
     for junk in [&b"ash\nel\0m\n"[..], b"ash\nsmall \xe9lm\n", b"\xff\xfea\0s\0h\0"] {
         messages.push(fault("a.txt", junk, &ReadSettings::default()));
     }
@@ -150,7 +150,7 @@ fn of_the_format() {
         fault("corpus", b"7 words\n", &ReadSettings::default()),
         fault("corpus", b"7 10:30 the meeting\n", &ReadSettings::default()),
         fault("corpus", b"0\n0\n1 3\n", &ReadSettings::default()),
-        fault("corpus.txt", b"ash", &ReadSettings { format: Some(Format::Folder), ..ReadSettings::default() }),
+        fault("corpus.txt", b"ash", &ReadSettings::default().format(Format::Folder)),
     ];
     insta::assert_snapshot!(messages.join("\n"));
 }
@@ -181,12 +181,12 @@ fn of_files_that_are_not_there() {
     file("mixed/vocab.txt", b"ash\n");
     let none = folder().join("none");
     fs::create_dir_all(&none).unwrap();
-    let stop_words = TextSettings { stop_words: StopWords::File(absent.clone()), ..TextSettings::default() };
+    let stop_words = TextSettings::default().stop_words(StopWords::File(absent.clone()));
     let messages = [
         path_fault(&absent, &ReadSettings::default()),
-        path_fault(&file("a.txt", b"ash"), &ReadSettings { text: stop_words, ..ReadSettings::default() }),
+        path_fault(&file("a.txt", b"ash"), &ReadSettings::default().text(stop_words)),
         path_fault(&counts, &ReadSettings::default()),
-        path_fault(&counts, &ReadSettings { format: Some(Format::LdaC), ..ReadSettings::default() }),
+        path_fault(&counts, &ReadSettings::default().format(Format::LdaC)),
         path_fault(&none, &ReadSettings::default()),
     ];
     insta::assert_snapshot!(messages.join("\n"));
@@ -196,14 +196,14 @@ fn of_files_that_are_not_there() {
 fn of_settings() {
     let plain = TextSettings::default;
     let messages = [
-        TextSettings { shortest_word: 0, ..plain() },
-        TextSettings { least_documents: 0, ..plain() },
-        TextSettings { largest_share: 0.0, ..plain() },
-        TextSettings { largest_share: f64::NAN, ..plain() },
-        TextSettings { most_terms: Some(0), ..plain() },
-        TextSettings { shortest_document: 0, ..plain() },
-        TextSettings { shortest_document: 5, longest_document: Some(4), ..plain() },
+        plain().shortest_word(0),
+        plain().least_documents(0),
+        plain().largest_share(0.0),
+        plain().largest_share(f64::NAN),
+        plain().most_terms(0),
+        plain().shortest_document(0),
+        plain().shortest_document(5).longest_document(4),
     ]
-    .map(|text| fault("a.txt", b"ash\nash", &ReadSettings { text, ..ReadSettings::default() }));
+    .map(|text| fault("a.txt", b"ash\nash", &ReadSettings::default().text(text)));
     insta::assert_snapshot!(messages.join("\n"));
 }

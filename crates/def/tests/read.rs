@@ -38,7 +38,7 @@ fn written(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> Vec<u8> {
 }
 
 fn text(text: &'static str, settings: TextSettings) -> (Corpus, Vec<Warning>) {
-    let settings = ReadSettings { text: settings, ..ReadSettings::default() };
+    let settings = ReadSettings::default().text(settings);
     read_from("a.txt", text.as_bytes(), &settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
@@ -46,7 +46,7 @@ fn text(text: &'static str, settings: TextSettings) -> (Corpus, Vec<Warning>) {
 fn every_format_plain_and_compressed() {
     let corpus = small();
     let vocabulary = file("vocab.txt", &written(|out| corpus.write_vocabulary(out)));
-    let settings = ReadSettings { vocabulary: Some(vocabulary), ..ReadSettings::default() };
+    let settings = ReadSettings::default().vocabulary(vocabulary);
     for (name, bytes) in [
         ("a.ldac", written(|out| corpus.write_ldac(out))),
         ("a.uci", written(|out| corpus.write_uci(out))),
@@ -69,7 +69,7 @@ fn every_format_plain_and_compressed() {
 #[test]
 fn documents_without_words_are_left_out_and_names_stay_with_their_documents() {
     let names = file("names", b"first\nsecond\nthird\nfourth\n\n");
-    let settings = ReadSettings { names: Some(names), ..ReadSettings::default() };
+    let settings = ReadSettings::default().names(names);
     let left_out = Warning::EmptyDocuments { dropped: 2, seen: 4 };
     for (name, contents) in [
         ("e.ldac", "0\n1 1:2\n\n2 2:0 0:1\n"),
@@ -123,33 +123,22 @@ fn words_of_a_text() {
 #[test]
 fn limits_on_the_vocabulary() {
     let lines = "ash birch cedar\nash birch birch elm\nash fir\nash birch fir\n";
-    let open = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
+    let open = TextSettings::default().least_documents(1).largest_share(1.0);
     assert_eq!(text(lines, open.clone()).0.vocabulary(), ["ash", "birch", "cedar", "elm", "fir"]);
     let (corpus, warnings) = text(lines, TextSettings::default());
     assert_eq!(corpus.vocabulary(), ["birch", "fir"]);
     assert_eq!(corpus.document(1), (&[0][..], &[2.0][..]));
     assert_eq!(warnings, [Warning::Vocabulary { kept: 2, seen: 5 }]);
     // Ties are broken alphabetically.
-    assert_eq!(
-        text(lines, TextSettings { most_terms: Some(3), ..open.clone() }).0.vocabulary(),
-        ["ash", "birch", "fir"]
-    );
-    assert_eq!(
-        text(lines, TextSettings { most_terms: Some(4), ..open }).0.vocabulary(),
-        ["ash", "birch", "cedar", "fir"]
-    );
+    assert_eq!(text(lines, open.clone().most_terms(3)).0.vocabulary(), ["ash", "birch", "fir"]);
+    assert_eq!(text(lines, open.most_terms(4)).0.vocabulary(), ["ash", "birch", "cedar", "fir"]);
 }
 
 #[test]
 fn limits_on_documents() {
     let lines = "ash\n\nash elm fir\nthe\nash elm elm fir fir\n";
-    let settings = TextSettings {
-        least_documents: 1,
-        largest_share: 1.0,
-        shortest_document: 2,
-        longest_document: Some(4),
-        ..TextSettings::default()
-    };
+    let settings =
+        TextSettings::default().least_documents(1).largest_share(1.0).shortest_document(2).longest_document(4);
     let (corpus, warnings) = text(lines, settings);
     assert_eq!(corpus.names(), ["3"]);
     let messages: Vec<String> = warnings.iter().map(Warning::to_string).collect();
@@ -167,7 +156,7 @@ fn limits_on_documents() {
 fn own_stop_words_or_none() {
     let lines = "the Ash isn't here\nthe Ash isn't there\n";
     let of = |stop_words| {
-        text(lines, TextSettings { stop_words, largest_share: 1.0, ..TextSettings::default() }).0.vocabulary().join(" ")
+        text(lines, TextSettings::default().stop_words(stop_words).largest_share(1.0)).0.vocabulary().join(" ")
     };
     assert_eq!(of(StopWords::English), "ash");
     assert_eq!(of(StopWords::None), "ash isnt the");
@@ -186,8 +175,8 @@ fn a_folder_of_text() {
         file(name, contents);
     }
     let folder = file("folder/b.txt", b"ash birch\nash").parent().unwrap().to_path_buf();
-    let text = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
-    let (corpus, warnings) = read(&folder, &ReadSettings { text, ..ReadSettings::default() }).unwrap();
+    let text = TextSettings::default().least_documents(1).largest_share(1.0);
+    let (corpus, warnings) = read(&folder, &ReadSettings::default().text(text)).unwrap();
     assert_eq!(corpus.names(), [&format!("a{}c.txt.gz", std::path::MAIN_SEPARATOR), "b.txt"]);
     assert_eq!(corpus.vocabulary(), ["ash", "birch", "elm"]);
     assert_eq!(corpus.document(1), (&[0, 1][..], &[2.0, 1.0][..]));

@@ -29,7 +29,7 @@ fn made(documents: usize) -> Corpus {
 
 fn trained<'a>(corpus: &'a Corpus, layers: &[(Family, usize)], method: Method) -> (Training<'a>, Vec<u8>) {
     let layers = layers.iter().map(|(family, width)| Layer { family: *family, width: *width }).collect();
-    let settings = Settings { layers, method, epochs: 80, batch: 40, ..Settings::default() };
+    let settings = Settings::default().layers(layers).method(method).epochs(80).batch(40);
     let mut training = Training::new(corpus, &settings).unwrap();
     (0..settings.epochs).for_each(|_| {
         training.run_epoch();
@@ -88,7 +88,7 @@ fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
     let corpus = made(80);
     let (_, file) = trained(&corpus, &[(Family::Bernoulli, 4), (Family::Bernoulli, 2)], Method::MeanField);
     let read = Trained::load(file.as_slice()).unwrap();
-    let settings = FitSettings { steps: 400, size: 0.1, draws: 8 };
+    let settings = FitSettings::default().steps(400).size(0.1).draws(8);
     let states = 1 << 6;
     let columns = (0..6).flat_map(|i| (0..states).map(move |s| f64::from(u8::from(s >> i & 1 == 1)))).collect();
     let z = Batch::from_columns(columns, states);
@@ -142,7 +142,7 @@ fn words_are_explained_by_their_topics() {
 fn documents_are_measured_in_any_ranges() {
     let corpus = made(50);
     let (training, _) = trained(&corpus, &[(Family::Poisson, 5)], Method::Hvm);
-    let predictor = Predictor::new(&training, FitSettings { steps: 20, ..FitSettings::default() }).unwrap();
+    let predictor = Predictor::new(&training, FitSettings::default().steps(20)).unwrap();
     for holdout in [Holdout::Types, Holdout::Tokens] {
         let mut measured = Measured::default();
         for range in [0..7, 7..8, 8..50] {
@@ -191,7 +191,7 @@ fn counts_refer_to_the_vocabulary() {
     assert_eq!(documents(&found.corpus), vec![vec![(0, 1.0), (3, 2.0)], vec![], vec![(1, 4.0)]]);
     // With a vocabulary of their own.
     let vocabulary = Some(file("documents.vocab", "sun\nbread\nmoon\nTHE\n"));
-    let found = read(&file("documents.ldac", text), &ReadSettings { vocabulary, ..ReadSettings::default() }).unwrap();
+    let found = read(&file("documents.ldac", text), &ReadSettings::default().vocabulary(vocabulary)).unwrap();
     assert_eq!(documents(&found.corpus), vec![vec![(1, 1.0), (3, 2.0)], vec![], vec![]]);
     assert_eq!(found.unknown_len, 4);
     // Documents without words keep their positions.
@@ -213,6 +213,6 @@ fn unreadable_files_have_messages() {
         let said = read(&path, &ReadSettings::default()).unwrap_err().to_string();
         assert!(said.contains(hint), "{said}");
     }
-    let settings = ReadSettings { format: Some(Format::Folder), ..ReadSettings::default() };
+    let settings = ReadSettings::default().format(Format::Folder);
     assert!(read(&file("no-folder.txt", "sun\n"), &settings).is_err());
 }

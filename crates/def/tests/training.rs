@@ -26,7 +26,7 @@ fn made(documents: usize) -> Corpus {
 
 fn settings(family: Family, method: Method) -> Settings {
     let layer = |width| Layer { family, width };
-    Settings { layers: vec![layer(8), layer(3)], method, epochs: 40, batch: 50, ..Settings::default() }
+    Settings::default().layers(vec![layer(8), layer(3)]).method(method).epochs(40).batch(50)
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn true_topics_are_recovered() {
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
     for family in [Family::Poisson, Family::Bernoulli, Family::Gamma] {
         for weights in [WeightPosterior::Gamma, WeightPosterior::LogNormal, WeightPosterior::Point] {
-            let settings = Settings { weights, ..settings(family, Method::Hvm) };
+            let settings = settings(family, Method::Hvm).weights(weights);
             let mut training = Training::new(&train, &settings).unwrap();
             (0..settings.epochs).for_each(|_| {
                 training.run_epoch();
@@ -60,13 +60,11 @@ fn a_network_infers_the_topics_of_documents() {
     let (train, test) = corpus.split(0.2, 1).unwrap();
     let (train, test) = (corpus.subset(&train), corpus.subset(&test));
     for method in [Method::MeanField, Method::Mixture(2), Method::LowRank(2)] {
-        let settings = Settings {
-            layers: vec![Layer { family: Family::Poisson, width: 8 }],
-            amortize: Some(32),
-            weights: WeightPosterior::Point,
-            epochs: 150,
-            ..settings(Family::Poisson, method)
-        };
+        let settings = settings(Family::Poisson, method)
+            .layers(vec![Layer { family: Family::Poisson, width: 8 }])
+            .amortize(32)
+            .weights(WeightPosterior::Point)
+            .epochs(150);
         let mut training = Training::new(&train, &settings).unwrap();
         let mut saved = Vec::new();
         for epoch in 0..settings.epochs {
@@ -101,7 +99,7 @@ fn continuous_layers_recover_them_too() {
     {
         let layer = |family, width| Layer { family, width };
         let layers = vec![layer(lowest, 8), layer(Family::Gaussian, 3), layer(Family::Gamma, 2)];
-        let settings = Settings { layers, ..settings(lowest, method) };
+        let settings = settings(lowest, method).layers(layers);
         let mut training = Training::new(&train, &settings).unwrap();
         (0..settings.epochs).for_each(|_| {
             training.run_epoch();
@@ -132,8 +130,7 @@ fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
 #[test]
 fn a_resumed_training_gives_the_same_numbers() {
     let corpus = made(60);
-    let mut settings =
-        Settings { weights: WeightPosterior::LogNormal, ..settings(Family::Poisson, Method::LowRank(2)) };
+    let mut settings = settings(Family::Poisson, Method::LowRank(2)).weights(WeightPosterior::LogNormal);
     settings.layers.push(Layer { family: Family::Gamma, width: 2 });
     let mut whole = Training::new(&corpus, &settings).unwrap();
     let mut saved = Vec::new();
@@ -174,19 +171,19 @@ fn invalid_settings_are_refused() {
     let refused = |settings: Settings| Training::new(&corpus, &settings).map(|_| ()).unwrap_err().to_string();
     let base = Settings::default;
     for (settings, field) in [
-        (Settings { layers: vec![], ..base() }, "layers"),
-        (Settings { batch: 0, ..base() }, "batch"),
-        (Settings { draws: 3, ..base() }, "draws"),
-        (Settings { local_steps: 0, ..base() }, "local_steps"),
-        (Settings { local_size: f32::NAN, ..base() }, "local_size"),
-        (Settings { background: 1.5, ..base() }, "background"),
-        (Settings { activity: 1e9, ..base() }, "activity"),
-        (Settings { gamma_shape: -1.0, ..base() }, "gamma_shape"),
-        (Settings { layers: vec![Layer { family: Family::Gaussian, width: 5 }], ..base() }, "layers"),
+        (base().layers(vec![]), "layers"),
+        (base().batch(0), "batch"),
+        (base().draws(3), "draws"),
+        (base().local_steps(0), "local_steps"),
+        (base().local_size(f32::NAN), "local_size"),
+        (base().background(1.5), "background"),
+        (base().activity(1e9), "activity"),
+        (base().gamma_shape(-1.0), "gamma_shape"),
+        (base().layers(vec![Layer { family: Family::Gaussian, width: 5 }]), "layers"),
     ] {
         let said = refused(settings);
         assert!(said.contains(&format!("`{field}`")), "{said}");
     }
     let training = Training::new(&corpus, &base()).unwrap();
-    assert!(Predictor::new(&training, FitSettings { draws: 0, ..FitSettings::default() }).is_err());
+    assert!(Predictor::new(&training, FitSettings::default().draws(0)).is_err());
 }

@@ -34,7 +34,7 @@ impl Task {
             whitened.restore(u, &mut z);
             model.complete(&z, &quantities, settings.seed)
         };
-        let how = LinearResponseSettings { seed: settings.seed, ..LinearResponseSettings::default() };
+        let how = LinearResponseSettings::default().seed(settings.seed);
         match hyperprior::posterior::linear_response(&whitened, &q, &inferred.fitted.theta, &how, &own) {
             Ok(response) => Ok(found(&quantities, &response)),
             Err(error @ (Error::NotAnOptimum { .. } | Error::Mismatch { .. })) => missing(error.to_string()),

@@ -3,17 +3,12 @@
 use crate::draws;
 use crate::error::exception;
 use crate::remedy::remedy;
-use hyperprior::infer::{InferSettings, Method, PriorPart, RecursivePart};
+use hyperprior::infer::{DRAWS_MIN, InferSettings, Method, PriorPart, RecursivePart, SIZE_MAX};
 use hyperprior::report::FitReport;
 use hyperprior::{Batch, Model};
 use hyperprior_bugs::memory;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-/// Fewer draws say nothing about quantiles or tails.
-const DRAWS_MIN: usize = 10;
-/// The largest number of components, layers or ranks.
-const SIZE_MAX: usize = 1000;
 
 /// Parses the settings from JSON.
 pub fn parse_settings(text: &str) -> PyResult<InferSettings> {

@@ -22,4 +22,6 @@ mod _hyperprior {
     use crate::program::Program;
     #[pymodule_export]
     use crate::topics::{Trained, bible, split};
+    #[pymodule_export]
+    const SIZE_MAX: usize = hyperprior::infer::SIZE_MAX;
 }

@@ -111,8 +111,7 @@ impl Trained {
         let mut watch = Watch::new(progress);
         let len = corpus.documents_len();
         let found = py.detach(|| -> hyperprior_def::Result<Vec<_>> {
-            let predictor =
-                Predictor::of_trained(&self.trained, FitSettings { steps, ..FitSettings::default() }, seed)?;
+            let predictor = Predictor::of_trained(&self.trained, FitSettings::default().steps(steps), seed)?;
             let one = |d: usize| predictor.infer(&corpus.subset(&[d]), 0..1).swap_remove(0);
             let mut found = Vec::with_capacity(len);
             for few in parts(len) {

@@ -18,15 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let all = corpus(Path::new(docs), Path::new(vocabulary))?;
     let corpus = all.subset(&(0..documents.parse::<usize>()?.min(all.documents_len())).collect::<Vec<_>>());
     for method in ["mean-field", "flow"] {
-        let settings = Settings {
-            layers: WIDTHS.map(|width| Layer { family: Family::Poisson, width }).to_vec(),
-            method: method.parse::<Method>()?,
-            epochs: STEPS,
-            batch: corpus.documents_len(),
-            draws: 8,
-            local_steps: 4,
-            ..Settings::default()
-        };
+        let settings = Settings::default().layers(WIDTHS.map(|width| Layer { family: Family::Poisson, width }).to_vec()).method(method.parse::<Method>()?).epochs(STEPS).batch(corpus.documents_len()).draws(8).local_steps(4);
         let mut training = Training::new(&corpus, &settings)?;
         let step = |training: &mut Training| {
             let start = Instant::now();

@@ -34,12 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [types, tokens] = [Holdout::Types, Holdout::Tokens].map(|hide| unigram(&train, &test, hide, seed));
     println!("| unigram | | {:.1} | | {:.1} | |", types?, tokens?);
     for method in [Method::MeanField, Method::Hvm] {
-        let settings = Settings {
-            layers: vec![Layer { family: Family::Poisson, width: latents.parse()? }],
-            method,
-            seed,
-            ..Settings::default()
-        };
+        let settings = Settings::default().layers(vec![Layer { family: Family::Poisson, width: latents.parse()? }]).method(method).seed(seed);
         let began = Instant::now();
         let mut training = Training::new(&train, &settings)?;
         (0..settings.epochs).for_each(|_| {

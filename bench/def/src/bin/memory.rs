@@ -23,12 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         [docs, vocabulary, latents, method] => (docs, vocabulary, latents, method.parse()?),
         _ => return Err("usage: memory DOCS VOCAB LATENTS [METHOD]".into()),
     };
-    let settings = Settings {
-        layers: vec![Layer { family: Family::Poisson, width: latents.parse()? }],
-        method,
-        epochs: 1,
-        ..Settings::default()
-    };
+    let settings = Settings::default().layers(vec![Layer { family: Family::Poisson, width: latents.parse()? }]).method(method).epochs(1);
     let meter = Meter::start();
     let corpus = corpus(Path::new(docs), Path::new(vocabulary))?;
     let (documents, terms, nonzeros) = (corpus.documents_len(), corpus.terms_len(), corpus.nonzeros_len());

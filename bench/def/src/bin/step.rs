@@ -32,15 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn settings(epochs: u32) -> Settings {
-    Settings {
-        layers: vec![Layer { family: Family::Poisson, width: LATENTS }],
-        method: Method::MeanField,
-        epochs,
-        batch: BATCH,
-        draws: 8,
-        local_steps: 1,
-        ..Settings::default()
-    }
+    Settings::default().layers(vec![Layer { family: Family::Poisson, width: LATENTS }]).method(Method::MeanField).epochs(epochs).batch(BATCH).draws(8).local_steps(1)
 }
 
 fn documents(folder: &Path) -> Result<Corpus, Box<dyn Error>> {

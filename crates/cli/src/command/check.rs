@@ -138,13 +138,11 @@ impl Check {
             options: &Options { init: None, ..read.options.clone() },
             marginalise: self.input.marginalise(&compiled.graph)?,
             monitors,
-            settings: InferSettings {
-                method: self.method,
-                correct: self.correct.into(),
-                steps: self.steps,
-                seed: self.seed,
-                ..InferSettings::default()
-            },
+            settings: InferSettings::default()
+                .method(self.method)
+                .correct(self.correct.into())
+                .steps(self.steps)
+                .seed(self.seed),
             draws: self.draws as usize,
             rounds,
         };

@@ -115,7 +115,7 @@ impl Demo {
             loo: false,
             linear_response: false,
             input,
-            infer: InferSettings { seed: self.seed, ..InferSettings::default() },
+            infer: InferSettings::default().seed(self.seed),
         };
         fit::Job { config, out: Some(folder), json: false, quiet: self.quiet, strict: false }.run(false)
     }
@@ -129,7 +129,7 @@ impl Demo {
             heldout: 0.1,
             words: 8,
             read: None,
-            train: Settings { layers, seed: self.seed, ..Settings::default() },
+            train: Settings::default().layers(layers).seed(self.seed),
         };
         topics::Job::of(config, Some(self.folder("topics")), false, self.quiet).run_again(false)
     }

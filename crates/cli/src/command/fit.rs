@@ -5,7 +5,8 @@ use crate::error::CliError;
 use crate::fit::{Config, Job};
 use clap::{Args, ValueEnum};
 use hyperprior::infer::{
-    Correction, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart, RecursivePart,
+    Correction, DRAWS_MIN, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart,
+    RecursivePart, SIZE_MAX,
 };
 use std::fmt;
 use std::path::PathBuf;
@@ -124,14 +125,9 @@ impl From<CorrectionChoice> for Correction {
     }
 }
 
-/// Fewer draws than this say nothing about quantiles or tails.
-const DRAWS_MIN: u32 = 10;
-/// Largest number of components, layers or ranks.
-const SIZE_MAX: usize = 1000;
-
 pub fn draws(text: &str) -> Result<u32, String> {
     match text.parse::<u32>() {
-        Ok(draws) if draws >= DRAWS_MIN => Ok(draws),
+        Ok(draws) if draws as usize >= DRAWS_MIN => Ok(draws),
         Ok(_) => Err(format!("at least {DRAWS_MIN} draws are needed")),
         Err(error) => Err(format!("{error}; write a whole number, {DRAWS_MIN} or more")),
     }
@@ -239,19 +235,17 @@ impl Fit {
     }
 
     fn settings(&self) -> InferSettings {
-        InferSettings {
-            method: self.method,
-            accuracy: self.accuracy,
-            budget: self.budget,
-            restarts: self.restarts.map(usize::from),
-            parts: Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive },
-            importance: self.bound.importance,
-            seed: self.seed,
-            draws: self.draws as usize,
-            steps: self.steps,
-            step_size: self.step_size,
-            correct: self.correct.into(),
-            ..InferSettings::default()
-        }
+        InferSettings::default()
+            .method(self.method)
+            .accuracy(self.accuracy)
+            .budget(self.budget)
+            .restarts(self.restarts.map(usize::from))
+            .parts(Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive })
+            .importance(self.bound.importance)
+            .seed(self.seed)
+            .draws(self.draws as usize)
+            .steps(self.steps)
+            .step_size(self.step_size)
+            .correct(self.correct.into())
     }
 }

@@ -53,7 +53,7 @@ impl Infer {
     pub fn run(self) -> Result<(), CliError> {
         let inference = Inference {
             run: self.run,
-            fit: FitSettings { steps: self.steps, ..FitSettings::default() },
+            fit: FitSettings::default().steps(self.steps),
             seed: self.seed,
             top: self.top.into(),
             words: self.words.into(),

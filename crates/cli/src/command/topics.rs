@@ -128,18 +128,16 @@ impl Topics {
             heldout: self.heldout,
             words: self.words.into(),
             read: self.input.settings(),
-            train: Settings {
-                layers: self.layers.of(self.family),
-                gamma_shape: self.gamma_shape,
-                method: self.method,
-                amortize: self.amortize,
-                weights: self.weights,
-                seed: self.seed,
-                epochs: self.epochs,
-                batch: self.batch,
-                draws: self.draws,
-                ..Settings::default()
-            },
+            train: Settings::default()
+                .layers(self.layers.of(self.family))
+                .gamma_shape(self.gamma_shape)
+                .method(self.method)
+                .amortize(self.amortize)
+                .weights(self.weights)
+                .seed(self.seed)
+                .epochs(self.epochs)
+                .batch(self.batch)
+                .draws(self.draws),
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::render::terminal::remedy;
 use crate::run_dir::{CHECKPOINT, RunDirectory};
 use hyperprior::checkpoint::{Checkpoint, CheckpointState};
 use hyperprior::diagnostics::Verdict;
-use hyperprior::infer::{InferSettings, Source};
+use hyperprior::infer::Source;
 use hyperprior::posterior::{DrawsError, Monitor, MonitorError};
 use hyperprior::report::{FitReport, Predictive};
 use hyperprior::{Model, Session};
@@ -115,7 +115,7 @@ impl Job {
         if let (Some(run), Some(record), false) = (run, record, report.is_stopped()) {
             // The clock would end the fit elsewhere next time: `rerun` repeats the recorded steps instead.
             run.remove_checkpoint();
-            let infer = InferSettings { budget_record: Some(record), ..self.config.infer.clone() };
+            let infer = self.config.infer.clone().budget_record(record);
             run.config(&Config { infer, ..self.config.clone() })?;
         }
         printed?;

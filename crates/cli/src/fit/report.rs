@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use crate::render::terminal::{self, remedy, sparkline};
-use hyperprior::diagnostics::Verdict;
+use hyperprior::diagnostics::{Verdict, capitalised};
 use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source};
 use hyperprior::objective::Estimate;
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
@@ -88,11 +88,6 @@ fn model(report: &FitReport) -> String {
         n => format!("{n} observed nodes"),
     };
     format!("{}: {observed}; latents: {}\n", report.about.name, kinds.join(", "))
-}
-
-fn capitalised(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 pub(super) type Lines = Vec<(&'static str, String)>;
@@ -278,7 +273,7 @@ mod tests {
         let model = "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }";
         let compiled = compile(model, "coin", &data, &Options::default()).expect("a model");
         let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
-        let settings = InferSettings { steps: Some(200), draws: 1000, ..InferSettings::default() };
+        let settings = InferSettings::default().steps(200).draws(1000);
         let posterior = task.run(&settings, &mut Quiet).expect("a posterior");
         let said = |converged: bool, khat: Option<f64>, memory: f64| {
             let mut posterior = posterior.clone();

@@ -130,20 +130,18 @@ impl Reading {
     /// The settings.
     fn settings(&self) -> ReadSettings {
         let default = TextSettings::default();
-        ReadSettings {
-            format: self.format.map(Format::from),
-            vocabulary: self.vocab.clone(),
-            names: self.names.clone(),
-            text: TextSettings {
-                stop_words: self.stop_words.clone().unwrap_or(default.stop_words),
-                least_documents: self.min_documents.unwrap_or(default.least_documents),
-                largest_share: self.max_share.unwrap_or(default.largest_share),
-                most_terms: self.max_terms.or(default.most_terms),
-                shortest_document: self.min_length.unwrap_or(default.shortest_document),
-                longest_document: self.max_length,
-                ..default
-            },
-        }
+        let text = TextSettings::default()
+            .stop_words(self.stop_words.clone().unwrap_or(default.stop_words))
+            .least_documents(self.min_documents.unwrap_or(default.least_documents))
+            .largest_share(self.max_share.unwrap_or(default.largest_share))
+            .most_terms(self.max_terms.or(default.most_terms))
+            .shortest_document(self.min_length.unwrap_or(default.shortest_document))
+            .longest_document(self.max_length);
+        ReadSettings::default()
+            .format(self.format.map(Format::from))
+            .vocabulary(self.vocab.clone())
+            .names(self.names.clone())
+            .text(text)
     }
 
     /// Reads a corpus; also returns notes.
@@ -223,12 +221,11 @@ impl NewDocuments {
         if is_built_in(&self.documents) {
             return Ok(known.of(&corpus::bible(), &self.documents)?);
         }
-        let settings = ReadSettings {
-            format: self.format.map(Format::from),
-            vocabulary: self.vocab.clone(),
-            names: self.names.clone(),
-            text: TextSettings { stop_words: self.stop_words.clone().unwrap_or_default(), ..TextSettings::default() },
-        };
+        let settings = ReadSettings::default()
+            .format(self.format.map(Format::from))
+            .vocabulary(self.vocab.clone())
+            .names(self.names.clone())
+            .text(TextSettings::default().stop_words(self.stop_words.clone().unwrap_or_default()));
         Ok(known.read(&self.documents, &settings)?)
     }
 }

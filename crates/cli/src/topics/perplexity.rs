@@ -41,19 +41,21 @@ pub struct Glance {
 }
 
 /// Fewer steps than a full evaluation, but enough to see whether the perplexity falls.
-const QUICK: FitSettings = FitSettings { steps: 50, size: 0.2, draws: 1 };
+fn quick() -> FitSettings {
+    FitSettings::default().steps(50).size(0.2).draws(1)
+}
 
 impl Glance {
     /// With as many documents as take the time of an epoch.
     pub fn new(training: &Training, train: &Corpus, test: &Corpus) -> Self {
         let settings = training.settings();
         let steps = train.documents_len() * settings.local_steps as usize * settings.draws;
-        let documents = (steps / (QUICK.steps as usize * QUICK.draws)).clamp(1, QUICK_MAX);
+        let documents = (steps / (quick().steps as usize * quick().draws)).clamp(1, QUICK_MAX);
         Self { corpus: first(test, documents) }
     }
 
     /// The approximate perplexity of hidden word types.
     pub fn perplexity(&self, training: &Training) -> Result<f64, CliError> {
-        Ok(Predictor::new(training, QUICK)?.heldout(&self.corpus, Holdout::Types)?.perplexity)
+        Ok(Predictor::new(training, quick())?.heldout(&self.corpus, Holdout::Types)?.perplexity)
     }
 }

@@ -156,7 +156,9 @@ impl Diagnostic {
     }
 }
 
-fn capitalised(text: &str) -> String {
+/// The text with a capital first letter.
+#[doc(hidden)]
+pub fn capitalised(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }

@@ -10,5 +10,7 @@ mod label_switching;
 pub mod psis;
 mod verdict;
 
+#[doc(hidden)]
+pub use diagnostic::capitalised;
 pub use diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
 pub use label_switching::{LabelSwitching, label_switching, label_switching_among};

@@ -38,7 +38,7 @@ use std::ops::ControlFlow;
 ///
 /// let model = Counts(Latents::new().scalar("z", Support::Counts)?);
 /// let q = Variational::mean_field(MeanField::for_latents(model.latents())?);
-/// let fitted = fit(&model, &q, &FitSettings { steps: 500, ..FitSettings::default() }, &mut Quiet)?;
+/// let fitted = fit(&model, &q, &FitSettings::default().steps(500), &mut Quiet)?;
 /// assert!((fitted.theta[0].exp() - 4.0).abs() < 0.1);
 /// # Ok::<(), hyperprior::Error>(())
 /// ```

@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use hyperprior::fit::{FitSettings, StartSettings};
-/// let settings = FitSettings { steps: 500, start: StartSettings::single(), ..FitSettings::default() };
+/// let settings = FitSettings::default().steps(500).start(StartSettings::single());
 /// settings.check()?;
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct FitSettings {
     /// The seed. The same seed gives the same numbers for any number of threads.
     pub seed: u64,
@@ -38,6 +39,11 @@ pub struct FitSettings {
     /// The largest share of draws that may be invalid at a step.
     pub dropped_max: f64,
 }
+
+crate::setters!(FitSettings {
+    seed: u64, steps: u64, step_size: f64, flat: f64, optimizer: OptimizerKind, gradient: GradientSettings, start: StartSettings, dropped_max: f64;
+    stopping?: StoppingRule
+});
 
 impl Default for FitSettings {
     fn default() -> Self {

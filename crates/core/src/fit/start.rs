@@ -30,11 +30,12 @@ pub enum StartKind {
 ///
 /// ```
 /// use hyperprior::fit::{FitSettings, StartKind, StartSettings};
-/// let start = StartSettings { kind: StartKind::MeanField, scale: 0.1, ..StartSettings::single() };
-/// let settings = FitSettings { start, ..FitSettings::default() };
+/// let start = StartSettings::single().kind(StartKind::MeanField).scale(0.1);
+/// let settings = FitSettings::default().start(start);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct StartSettings {
     /// What the start is made from.
     pub kind: StartKind,
@@ -53,6 +54,10 @@ pub struct StartSettings {
     /// The minimum standard deviation of λ around a location.
     pub scale: f64,
 }
+
+crate::setters!(StartSettings {
+    kind: StartKind, tries: usize, steps: u64, ranking_draws: usize, temper: f64, chains: usize, sweeps: usize, scale: f64;
+});
 
 impl Default for StartSettings {
     fn default() -> Self {

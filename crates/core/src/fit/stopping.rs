@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// ```
 /// use hyperprior::fit::{FitSettings, StoppingRule};
 /// let stopping = StoppingRule { accuracy: 0.1, is_patient: true };
-/// let settings = FitSettings { steps: 10_000, stopping: Some(stopping), ..FitSettings::default() };
+/// let settings = FitSettings::default().steps(10_000).stopping(stopping);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

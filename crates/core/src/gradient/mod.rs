@@ -59,12 +59,13 @@ pub enum Estimator {
 ///
 /// ```
 /// use hyperprior::gradient::{Estimator, GradientSettings};
-/// let settings = GradientSettings { draws: 64, estimator: Estimator::Score, ..GradientSettings::default() };
+/// let settings = GradientSettings::default().draws(64).estimator(Estimator::Score);
 /// settings.check()?;
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct GradientSettings {
     /// Draws of z per component and step.
     pub draws: usize,
@@ -87,6 +88,10 @@ pub struct GradientSettings {
     /// Which terms of `eq:first-gradient` to include; all, except in tests.
     pub terms: Terms,
 }
+
+crate::setters!(GradientSettings {
+    draws: usize, replicates: usize, antithetic: bool, estimator: Estimator, baseline: bool, window_max: usize, sum_joint_recursion: bool, importance: usize, terms: Terms;
+});
 
 impl Default for GradientSettings {
     fn default() -> Self {

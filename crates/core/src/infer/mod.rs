@@ -18,7 +18,7 @@ pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
 pub use pipeline::{OVERSAMPLED, infer};
 pub use posterior::{Posterior, Source};
 pub use result::{CandidateSummary, Inferred, MissedMode, MoveSummary, Restarts};
-pub use settings::{BudgetRecord, Correction, InferSettings};
+pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::Starts;
 pub use stages::pathfinder::{Mode, ModeSearch, mode_search};
 pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;

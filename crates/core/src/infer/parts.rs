@@ -75,7 +75,7 @@ pub enum RecursivePart {
 /// use hyperprior::infer::{InferSettings, Parts, PriorPart, RecursivePart};
 /// let parts = Parts { prior: Some(PriorPart::Mixture(4)), recursive: "laplace".parse().ok(), ..Parts::default() };
 /// assert_eq!(parts.recursive, Some(RecursivePart::Laplace));
-/// let settings = InferSettings { parts, ..InferSettings::default() };
+/// let settings = InferSettings::default().parts(parts);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

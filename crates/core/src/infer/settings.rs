@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 /// The default number of draws.
 pub(super) const DRAWS: usize = 4000;
+/// Fewer draws than this say nothing about quantiles or tails.
+pub const DRAWS_MIN: usize = 10;
+/// The largest number of components, layers, ranks or importance draws that a front end accepts.
+pub const SIZE_MAX: usize = 1000;
 /// The default accuracy: importance weights can correct a gap of half a nat.
 const ACCURACY: f64 = 0.5;
 
@@ -14,11 +18,12 @@ const ACCURACY: f64 = 0.5;
 ///
 /// ```
 /// use hyperprior::infer::{InferSettings, Method};
-/// let settings = InferSettings { method: Method::Mixture(4), draws: 1000, ..InferSettings::default() };
+/// let settings = InferSettings::default().method(Method::Mixture(4)).draws(1000);
 /// assert_eq!((settings.seed, settings.accuracy), (1, 0.5));
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct InferSettings {
     /// The approximation. `Auto` tries larger ones as long as the ELBO improves.
     pub method: Method,
@@ -53,6 +58,11 @@ pub struct InferSettings {
     /// How many MCMC moves each draw makes; by default until the draws no longer depend on where they started.
     pub moves: Option<usize>,
 }
+
+crate::setters!(InferSettings {
+    method: Method, accuracy: f64, parts: Parts, importance: usize, seed: u64, draws: usize, correct: Correction;
+    budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize
+});
 
 /// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,7 +115,7 @@ impl InferSettings {
 /// ```
 /// use hyperprior::infer::{BudgetRecord, InferSettings};
 /// let record = BudgetRecord { steps: vec![400, 250], spent_at: 2 };
-/// let again = InferSettings { budget_record: Some(record), ..InferSettings::default() };
+/// let again = InferSettings::default().budget_record(record);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 /// How bounds are estimated. See [`evaluate`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct BoundSettings {
     /// Draws of (z, λ) per component of the prior.
     pub draws: usize,
@@ -20,6 +21,10 @@ pub struct BoundSettings {
     /// The seed.
     pub seed: u64,
 }
+
+crate::setters!(BoundSettings {
+    draws: usize, samples: usize, seed: u64;
+});
 
 impl Default for BoundSettings {
     fn default() -> Self {

@@ -16,6 +16,7 @@ use std::ops::ControlFlow;
 /// How a plate is fitted. See [`PlateModel`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct PlateSettings {
     /// The seed.
     pub seed: u64,
@@ -28,6 +29,10 @@ pub struct PlateSettings {
     /// How gradients are estimated.
     pub gradient: GradientSettings,
 }
+
+crate::setters!(PlateSettings {
+    seed: u64, epochs: u64, batch_len: usize, step_size: f64, gradient: GradientSettings;
+});
 
 impl Default for PlateSettings {
     fn default() -> Self {

@@ -53,7 +53,7 @@ use hyperprior_math::batch::Batch;
 /// let locals = Latents::new().scalar("label", Support::BINARY)?;
 /// let q = Variational::mean_field(MeanField::for_latents(&locals)?);
 /// let model = Clusters { globals: Latents::new(), locals, data: vec![-0.2, 3.4, 2.8] };
-/// let settings = PlateSettings { epochs: 200, step_size: 0.1, ..PlateSettings::default() };
+/// let settings = PlateSettings::default().epochs(200).step_size(0.1);
 /// let start = Start::at(vec![0.0], 1.0);
 /// let mut fit = PlateFit::init(&model, (None, &q), &Guide::Table, &settings, (&start, &start))?;
 /// let _ = fit.run(&mut Quiet)?;

@@ -88,7 +88,7 @@ fn both_bounds_enclose_the_entropy_of_two_bernoullis() {
     assert_close(&[law.value(&theta, &phi)], &[lower], 0.0, 1e-9);
 
     // With p constant the library's bounds on the ELBO are bounds on the entropy.
-    let settings = BoundSettings { draws: 100_000, samples: 1, seed: 5 };
+    let settings = BoundSettings::default().draws(100_000).samples(1).seed(5);
     let found = evaluate(&flat, &q, (&theta, &phi), &settings).unwrap();
     let fresh = found.upper.unwrap();
     let test = |value, standard_error| MeanTest { mean: value, standard_error };

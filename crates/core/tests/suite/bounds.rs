@@ -49,7 +49,7 @@ fn exact_elbo(model: &Small, q: &Variational, theta: &[f64], phi: &[f64]) -> f64
 }
 
 fn bounds(model: &dyn Model, q: &Variational, at: (&[f64], &[f64]), draws: usize, samples: usize) -> Bounds {
-    evaluate(model, q, at, &BoundSettings { draws, samples, seed: 11 }).unwrap()
+    evaluate(model, q, at, &BoundSettings::default().draws(draws).samples(samples).seed(11)).unwrap()
 }
 
 fn test(estimate: Estimate) -> MeanTest {

@@ -23,7 +23,7 @@ const TOLERANCE: f64 = 1e-8;
 
 fn settings() -> GradientSettings {
     let estimator = Estimator::Score;
-    GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, ..Default::default() }
+    GradientSettings::default().replicates(1).antithetic(false).baseline(false).estimator(estimator)
 }
 
 /// log p of a continuous latent on its support, and the derivative; no family here is conjugate to it.

@@ -31,8 +31,8 @@ fn variationals(model: &dyn Model) -> Vec<Variational> {
 
 fn settings(seed: u64, estimator: Estimator) -> FitSettings {
     // 100 draws are several blocks, the last of them short.
-    let gradient = GradientSettings { draws: 100, estimator, ..GradientSettings::default() };
-    FitSettings { seed, steps: 20, gradient, ..FitSettings::default() }
+    let gradient = GradientSettings::default().draws(100).estimator(estimator);
+    FitSettings::default().seed(seed).steps(20).gradient(gradient)
 }
 
 /// Every bit of θ and φ after 20 steps.
@@ -74,12 +74,12 @@ fn a_different_seed_gives_different_numbers() {
 fn a_whole_fit_and_its_report_are_the_same_on_one_two_and_four_threads() {
     let model = CorrelatedCounts::new(CountTarget::B);
     for q in variationals(&model) {
-        let start = StartSettings { tries: 2, steps: 10, ranking_draws: 300, ..StartSettings::default() };
-        let settings = FitSettings { start, ..settings(3, Estimator::Automatic) };
+        let start = StartSettings::default().tries(2).steps(10).ranking_draws(300);
+        let settings = settings(3, Estimator::Automatic).start(start);
         let posterior = exact::posterior(&model, 40).unwrap();
         let run = || {
             let fitted = fit(&model, &q, &settings, &mut Quiet).unwrap();
-            let bounds = BoundSettings { draws: 300, samples: 3, seed: 5 };
+            let bounds = BoundSettings::default().draws(300).samples(3).seed(5);
             let bounds = evaluate(&model, &q, (&fitted.theta, &fitted.phi), &bounds).unwrap();
             let marginal = exact::marginal(&q, &fitted.theta, &posterior, 9);
             (fitted, bounds, marginal)

@@ -102,21 +102,19 @@ fn every_estimator_has_the_same_mean_and_the_better_ones_less_variance() {
     let (model, q, theta, phi) = ring();
     // Steps of ¾: for logits with standard deviations near one the error is below 1e-10.
     let law = Law { model: &model, q: &q, noise: Rule::normal(3, 0.75), latents: every(&vec![counts(1); 3]) };
-    let plain = GradientSettings {
-        draws: 16,
-        replicates: 1,
-        antithetic: false,
-        baseline: false,
-        estimator: Estimator::Score,
-        ..GradientSettings::default()
-    };
+    let plain = GradientSettings::default()
+        .draws(16)
+        .replicates(1)
+        .antithetic(false)
+        .baseline(false)
+        .estimator(Estimator::Score);
     let exact = law.gradient(&theta, &phi, &plain).0[0];
-    let replicated = GradientSettings { replicates: 4, baseline: true, ..plain.clone() };
-    let summed = GradientSettings { estimator: Estimator::LocalExpectation, ..plain.clone() };
-    let antithetic = GradientSettings { antithetic: true, ..summed.clone() };
-    let baseline = GradientSettings { baseline: true, ..plain.clone() };
-    let pairs = GradientSettings { baseline: true, replicates: 2, ..plain.clone() };
-    let disarm = GradientSettings { estimator: Estimator::DisArm, ..pairs.clone() };
+    let replicated = plain.clone().replicates(4).baseline(true);
+    let summed = plain.clone().estimator(Estimator::LocalExpectation);
+    let antithetic = summed.clone().antithetic(true);
+    let baseline = plain.clone().baseline(true);
+    let pairs = plain.clone().baseline(true).replicates(2);
+    let disarm = pairs.clone().estimator(Estimator::DisArm);
     let mut variances = Vec::new();
     for settings in [&plain, &baseline, &replicated, &summed, &antithetic, &pairs, &disarm] {
         let sample = estimates(settings, 20_000);
@@ -147,11 +145,11 @@ fn the_difference_has_the_mean_of_the_score() {
     let (model, q, theta, phi) = counted();
     let latents = every(&[counts(150)]);
     let law = Law { model: &model, q: &q, noise: crate::support::fixed_noise(1, 5, 3), latents };
-    let plain = GradientSettings { replicates: 1, antithetic: false, baseline: false, ..GradientSettings::default() };
-    let by_score = law.gradient(&theta, &phi, &GradientSettings { estimator: Estimator::Score, ..plain.clone() }).0;
-    let by_difference = GradientSettings { estimator: Estimator::Difference, ..plain.clone() };
+    let plain = GradientSettings::default().replicates(1).antithetic(false).baseline(false);
+    let by_score = law.gradient(&theta, &phi, &plain.clone().estimator(Estimator::Score)).0;
+    let by_difference = plain.clone().estimator(Estimator::Difference);
     // A window of one value is too narrow for any sum.
-    let fallen_back = GradientSettings { estimator: Estimator::LocalExpectation, window_max: 1, ..plain };
+    let fallen_back = plain.estimator(Estimator::LocalExpectation).window_max(1);
     for settings in [by_difference, fallen_back] {
         crate::support::assert_gradient("difference", &law.gradient(&theta, &phi, &settings).0, &by_score, 1e-10);
     }
@@ -162,12 +160,12 @@ fn the_difference_has_the_mean_of_the_score() {
 fn estimators_that_do_not_apply_are_refused() {
     let (model, q, ..) = counted();
     let said = |estimator, replicates| {
-        let settings = GradientSettings { estimator, replicates, ..GradientSettings::default() };
+        let settings = GradientSettings::default().estimator(estimator).replicates(replicates);
         GradientEngine::new(&model, &q, &settings).unwrap_err().to_string()
     };
     assert!(said(Estimator::DisArm, 4).contains("Bernoulli factors only"));
     let (model, q, ..) = ring();
-    let settings = GradientSettings { estimator: Estimator::DisArm, replicates: 1, ..GradientSettings::default() };
+    let settings = GradientSettings::default().estimator(Estimator::DisArm).replicates(1);
     let refused = GradientEngine::new(&model, &q, &settings).unwrap_err().to_string();
     assert!(refused.contains("an even number of replicates"), "{refused}");
 }
@@ -183,7 +181,7 @@ fn disarm_does_not_affect_other_latents() {
     let q = Variational::new(likelihood, Gaussian::new(2, Covariance::Full).unwrap(), recursive).unwrap();
     let (theta, phi) = (numbers(q.theta_len(), 0.4, 1), numbers(q.phi_len(), 0.3, 2));
     let gradients = |estimator: Estimator| {
-        let settings = GradientSettings { draws: 16, replicates: 2, estimator, ..GradientSettings::default() };
+        let settings = GradientSettings::default().draws(16).replicates(2).estimator(estimator);
         let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
         let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
         let mut samples = vec![Vec::new(); theta.len()];
@@ -207,7 +205,7 @@ fn a_constant_in_log_p_does_not_matter_with_invalid_draws() {
     let direction = |constant: f64| {
         let model = Small::new(&[Support::BINARY], move |z| if z[0] == 1.0 { constant } else { f64::NEG_INFINITY });
         let q = Variational::mean_field(MeanField::for_latents(model.latents()).unwrap());
-        let settings = GradientSettings { estimator: Estimator::Score, draws: 64, ..GradientSettings::default() };
+        let settings = GradientSettings::default().estimator(Estimator::Score).draws(64);
         let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
         let mut d_theta = [0.0];
         engine.step(&model, &q, (1, 1), (&[0.0], &[]), (&mut d_theta, &mut [])).unwrap();

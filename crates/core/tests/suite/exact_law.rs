@@ -23,7 +23,7 @@ const STEP: f64 = 1e-2;
 const TOLERANCE: f64 = 1e-8;
 
 fn settings(estimator: Estimator) -> GradientSettings {
-    GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, ..Default::default() }
+    GradientSettings::default().replicates(1).antithetic(false).baseline(false).estimator(estimator)
 }
 
 /// Discrete models with all their values; the rates of the counts are below 40, so the mass above 120 is less than 1e-20.
@@ -103,7 +103,7 @@ fn local_expectation_has_the_same_mean_as_the_score() {
     for_all(|label, law, theta, phi| {
         let (by_score, _) = law.gradient(theta, phi, &settings(Estimator::Score));
         for sum_joint_recursion in [false, true] {
-            let settings = GradientSettings { sum_joint_recursion, ..settings(Estimator::LocalExpectation) };
+            let settings = settings(Estimator::LocalExpectation).sum_joint_recursion(sum_joint_recursion);
             let (by_sum, _) = law.gradient(theta, phi, &settings);
             // Both are exact up to rounding and the 1e-14 outside the window.
             assert_gradient(&format!("{label}, {sum_joint_recursion}"), &by_sum, &by_score, 1e-10);

@@ -48,7 +48,12 @@ fn semi_implicit() -> (Variational, Vec<f64>, Vec<f64>) {
 
 fn settings(importance: usize) -> GradientSettings {
     let estimator = Estimator::Score;
-    GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, importance, ..Default::default() }
+    GradientSettings::default()
+        .replicates(1)
+        .antithetic(false)
+        .baseline(false)
+        .estimator(estimator)
+        .importance(importance)
 }
 
 /// For an r with scales of at least 0.7, steps of `step` are short enough: the error is e^(−2π²·0.49/step²), below 1e-20.
@@ -167,14 +172,7 @@ fn the_engines_gradient_has_the_exact_mean() {
     let model = coin();
     for ((q, theta, phi), samples) in [(gaussian(), 1), (mixture(), 1)] {
         let (exact, _) = gradient(&law(&model, &q, 0.3), &theta, &phi, samples);
-        let settings = GradientSettings {
-            draws: 64,
-            replicates: 4,
-            antithetic: true,
-            baseline: true,
-            importance: samples,
-            ..settings(samples)
-        };
+        let settings = settings(samples).draws(64).replicates(4).antithetic(true).baseline(true).importance(samples);
         let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
         let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
         let mut found = vec![Vec::new(); theta.len()];
@@ -194,7 +192,7 @@ fn the_reported_bound_is_the_one_that_is_maximised() {
     let model = coin();
     for (q, theta, phi) in [gaussian(), mixture()] {
         let exact = value(&law(&model, &q, 0.3), &theta, &phi, 1);
-        let bounds = objective::BoundSettings { draws: 200_000, samples: 1, seed: 4 };
+        let bounds = objective::BoundSettings::default().draws(200_000).samples(1).seed(4);
         let found = objective::evaluate(&model, &q, (&theta, &phi), &bounds).unwrap().importance_lower;
         MeanTest { mean: found.value, standard_error: found.standard_error }.assert(exact, 0.02);
     }

@@ -132,13 +132,8 @@ fn the_mean_gradient_of_maps_that_are_not_square_is_the_derivative_of_the_bound(
         let noise = fixed_noise(q.prior().noise_len(), 3, 5);
         let law = Law { model: &model, q: &q, noise, latents: every(&[counts(1), counts(1)]) };
         for estimator in [Estimator::Score, Estimator::LocalExpectation] {
-            let settings = GradientSettings {
-                replicates: 1,
-                antithetic: false,
-                baseline: false,
-                estimator,
-                ..GradientSettings::default()
-            };
+            let settings =
+                GradientSettings::default().replicates(1).antithetic(false).baseline(false).estimator(estimator);
             let (d_theta, _) = law.gradient(&theta, &[], &settings);
             let numeric = gradient(|theta| law.value(theta, &[]), &theta, 1e-2);
             assert_gradient(&q.prior().name(), &d_theta, &numeric, 1e-8);

@@ -188,7 +188,7 @@ fn somewhere(globals: &Variational, locals: &Variational, guide: &Guide, seed: u
 }
 
 fn settings(draws: usize) -> GradientSettings {
-    GradientSettings { draws, replicates: 1, ..GradientSettings::default() }
+    GradientSettings::default().draws(draws).replicates(1)
 }
 
 /// Catches a scale other than N/B, a term of the globals that is scaled too, and draws that depend on the rest of the batch: with
@@ -317,7 +317,7 @@ fn a_fit_of_normals_has_the_means_of_the_posterior() {
     let mean = data.iter().sum::<f64>() / 1.25 / (n / 1.25 + 0.25);
     for guide in [Guide::Table, Guide::Network(vec![8])] {
         let (globals, locals) = (normal_q(), normal_q());
-        let settings = PlateSettings { epochs: 1000, batch_len: 20, step_size: 0.05, ..PlateSettings::default() };
+        let settings = PlateSettings::default().epochs(1000).batch_len(20).step_size(0.05);
         let start = Start::at(vec![0.0], 0.5);
         let mut fit = PlateFit::init(&model, (Some(&globals), &locals), &guide, &settings, (&start, &start)).unwrap();
         let _ = fit.run(&mut Quiet).unwrap();
@@ -339,7 +339,7 @@ fn an_inference_network_finds_clusters_and_labels() {
     let globals = centres();
     let likelihood = MeanField::of(Bernoulli, 1).unwrap();
     let locals = Variational::new(likelihood, Delta { lambda_len: 1 }, SameAsPrior).unwrap();
-    let settings = PlateSettings { epochs: 300, batch_len: 20, step_size: 0.03, ..PlateSettings::default() };
+    let settings = PlateSettings::default().epochs(300).batch_len(20).step_size(0.03);
     let (of_centres, of_labels) = (Start::at(vec![-0.5, 0.5], 0.3), Start::at(vec![0.0], 0.3));
     let guide = Guide::Network(vec![8]);
     let starts = (&of_centres, &of_labels);
@@ -373,7 +373,7 @@ fn unsupported_parts_of_a_plate_are_refused_with_a_reason() {
     let refused = said(PlateEngine::new(&model, Some(&globals), &mixture, &guide, &settings(8)));
     assert!(refused.contains("does not support mixtures or switches"), "{refused}");
     let start = Start::at(vec![0.0; 2], 1.0);
-    let no_batch = PlateSettings { batch_len: 0, ..PlateSettings::default() };
+    let no_batch = PlateSettings::default().batch_len(0);
     let starts = (&start, &Start::at(vec![0.0], 1.0));
     let refused = PlateFit::init(&model, (Some(&globals), &locals), &guide, &no_batch, starts).err().unwrap();
     assert!(refused.to_string().contains("batch_len"));

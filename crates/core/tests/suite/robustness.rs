@@ -28,7 +28,7 @@ fn says<T>(result: Result<T>, words: &[&str]) {
 
 /// A quick fit: one start, few steps.
 fn quick() -> FitSettings {
-    FitSettings { steps: 30, start: StartSettings::single(), ..FitSettings::default() }
+    FitSettings::default().steps(30).start(StartSettings::single())
 }
 
 fn coin_field() -> MeanField {
@@ -127,21 +127,21 @@ fn a_model_that_is_nowhere_finite_is_refused_with_an_example() {
 fn a_model_that_is_undefined_in_places_is_used_where_it_is_defined() {
     for bad in [f64::NAN, f64::NEG_INFINITY, f64::INFINITY] {
         let model = Small::new(&[Support::BINARY; 2], move |z| if z[0] == 1.0 { bad } else { -z[1] });
-        let patient = FitSettings { dropped_max: 1.0, ..quick() };
+        let patient = quick().dropped_max(1.0);
         let q = Variational::new(coin_field(), full(), SameAsPrior).unwrap();
         let bounds = evaluate(&model, &q, (&[0.0; 5], &[]), &BoundSettings::default()).unwrap();
         let share = bounds.dropped as f64 / bounds.drawn as f64;
         // Half of 4,096 draws: five standard errors are 0.04.
         assert!((share - 0.5).abs() < 0.04, "{share}");
         for estimator in [Estimator::Score, Estimator::LocalExpectation] {
-            let gradient = GradientSettings { estimator, ..GradientSettings::default() };
-            let settings = FitSettings { gradient, ..patient.clone() };
+            let gradient = GradientSettings::default().estimator(estimator);
+            let settings = patient.clone().gradient(gradient);
             let mut fit = Fit::init(&model, &q, &settings, &Start::at(vec![0.0; 2], 0.3)).unwrap();
             let estimate = fit.step(0.01).unwrap();
             assert!(estimate.dropped > 0 && estimate.dropped < estimate.drawn, "{estimate:?}");
             assert!(estimate.elbo.is_finite() && fit.theta().iter().all(|t| t.is_finite()));
         }
-        let strict = FitSettings { dropped_max: 0.1, ..quick() };
+        let strict = quick().dropped_max(0.1);
         let mut fit = Fit::init(&model, &q, &strict, &Start::at(vec![0.0; 2], 0.3)).unwrap();
         says(fit.step(0.01), &["of 32 draws at step 0", "z0 = 1.0000", &format!("gives {bad}")]);
     }
@@ -151,7 +151,7 @@ fn a_model_that_is_undefined_in_places_is_used_where_it_is_defined() {
 #[test]
 fn an_impossible_start_is_refused_and_a_rare_one_is_found() {
     let nearly = Small::new(&[Support::BINARY; 2], |z| if z[0] + z[1] == 2.0 { 0.0 } else { f64::NEG_INFINITY });
-    let settings = FitSettings { dropped_max: 1.0, ..quick() };
+    let settings = quick().dropped_max(1.0);
     let fitted = run(&nearly, &settings).unwrap();
     assert!(fitted.theta[0] > 0.0 && fitted.theta[1] > 0.0, "{:?}", fitted.theta);
     let nowhere = Small::new(&[Support::Counts], |z| if z[0] == 1e9 { 0.0 } else { f64::NEG_INFINITY });
@@ -234,11 +234,11 @@ fn a_variational_model_that_does_not_fit_the_model_is_refused() {
     }
     let bare = Bare(Latents::new().vector("z", 2, Support::BINARY).unwrap());
     let engine = |q: &Variational, settings: GradientSettings| GradientEngine::new(&bare, q, &settings);
-    let summed = GradientSettings { estimator: Estimator::LocalExpectation, ..GradientSettings::default() };
+    let summed = GradientSettings::default().estimator(Estimator::LocalExpectation);
     says(engine(&q(), summed), &["it has no conditionals", "use the score estimator"]);
     let on_lambda = InverseFlow::factorised(&coin_field(), 1, Space::Lambda);
     let on_lambda = Variational::new(coin_field(), full(), on_lambda).unwrap();
-    let weighted = GradientSettings { importance: 2, ..GradientSettings::default() };
+    let weighted = GradientSettings::default().importance(2);
     says(engine(&on_lambda, weighted), &["importance-weighted training", "needs an approximation on the noise"]);
 
     says(evaluate(&bare, &q(), (&[0.0; 4], &[]), &BoundSettings::default()), &["θ", "4", "5"]);
@@ -271,7 +271,7 @@ fn invalid_settings_are_refused_by_name() {
         says(run(&coins(), &settings), &[words, "is invalid"]);
     }
     let q = Variational::new(coin_field(), full(), SameAsPrior).unwrap();
-    let none = BoundSettings { draws: 0, ..BoundSettings::default() };
+    let none = BoundSettings::default().draws(0);
     says(evaluate(&coins(), &q, (&[0.0; 5], &[]), &none), &["`draws` = 0", "at least one draw"]);
     let unknown = serde_json::from_str::<FitSettings>("{\"step_sise\": 0.1}").unwrap_err().to_string();
     assert!(unknown.contains("unknown field `step_sise`"), "{unknown}");
@@ -280,9 +280,9 @@ fn invalid_settings_are_refused_by_name() {
 /// Catches a start that derives invalid gradient settings from valid ones.
 #[test]
 fn a_mean_field_start_works_with_any_valid_settings() {
-    let gradient = GradientSettings { draws: 30, replicates: 5, ..GradientSettings::default() };
-    let start = StartSettings { kind: StartKind::MeanField, tries: 1, ..StartSettings::default() };
-    let fitted = run(&coins(), &FitSettings { gradient, start, ..quick() }).unwrap();
+    let gradient = GradientSettings::default().draws(30).replicates(5);
+    let start = StartSettings::default().kind(StartKind::MeanField).tries(1);
+    let fitted = run(&coins(), &quick().gradient(gradient).start(start)).unwrap();
     assert!(fitted.theta.iter().all(|t| t.is_finite()));
 }
 

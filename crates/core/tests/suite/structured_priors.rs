@@ -204,7 +204,7 @@ fn local_expectation_over_switches_is_the_derivative_of_the_enumerated_bound() {
     let q = Variational::new(likelihood, prior, recursive).unwrap();
     let expected_theta = finite_difference::gradient(|t| factorial_mixture_bound(&q, t, &phi), &theta, 1e-2);
     let expected_phi = finite_difference::gradient(|p| factorial_mixture_bound(&q, &theta, p), &phi, 1e-2);
-    let settings = GradientSettings { draws: 64, ..Default::default() };
+    let settings = GradientSettings::default().draws(64);
     let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
     let (mut d_theta, mut d_phi) = (vec![0.0; theta.len()], vec![0.0; phi.len()]);
     let mut samples = vec![Vec::new(); theta.len() + phi.len()];

@@ -248,7 +248,7 @@ fn mean_field_kl(target: CountTarget, family: impl Family + Clone + 'static) -> 
     let model = CorrelatedCounts::new(target);
     let q = Variational::mean_field(MeanField::of(family, 2).unwrap());
     let start = StartSettings::single();
-    let settings = FitSettings { steps: 300, step_size: 0.1, start, ..FitSettings::default() };
+    let settings = FitSettings::default().steps(300).step_size(0.1).start(start);
     let fitted = fit(&model, &q, &settings, &mut Quiet).unwrap();
     let posterior = exact::posterior(&model, 63).unwrap();
     exact::marginal(&q, &fitted.theta, &posterior, 1).kl

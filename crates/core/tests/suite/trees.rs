@@ -72,7 +72,7 @@ fn model() -> Small {
 #[test]
 fn the_gradient_is_the_derivative_of_the_bound() {
     let model = model();
-    let plain = GradientSettings { replicates: 1, antithetic: false, baseline: false, ..GradientSettings::default() };
+    let plain = GradientSettings::default().replicates(1).antithetic(false).baseline(false);
     let priors: [fn() -> Box<dyn Prior>; 2] =
         [|| Box::new(Delta { lambda_len: 8 }), || Box::new(Gaussian::new(8, Covariance::Full).unwrap())];
     for (p, prior) in priors.into_iter().enumerate() {
@@ -128,7 +128,7 @@ fn parts_that_do_not_fit_a_tree_are_refused_with_a_reason() {
     assert!(refused.unwrap_err().to_string().contains("not a product of factors"));
     let q = Variational::new(family_tree(), Delta { lambda_len: 8 }, SameAsPrior).unwrap();
     for estimator in [Estimator::LocalExpectation, Estimator::DisArm, Estimator::Difference] {
-        let settings = GradientSettings { estimator, ..GradientSettings::default() };
+        let settings = GradientSettings::default().estimator(estimator);
         let refused = GradientEngine::new(&model(), &q, &settings).unwrap_err().to_string();
         assert!(refused.contains("use the score"), "{refused}");
     }

@@ -62,7 +62,7 @@ fn law<'a>(model: &'a Small, q: &'a Variational) -> Law<'a> {
 }
 
 fn settings(estimator: Estimator, terms: Terms) -> GradientSettings {
-    GradientSettings { replicates: 1, antithetic: false, baseline: false, estimator, terms, ..Default::default() }
+    GradientSettings::default().replicates(1).antithetic(false).baseline(false).estimator(estimator).terms(terms)
 }
 
 const NOTHING: Terms = Terms { likelihood: false, densities: false, recursion: false };

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 /// The settings for reading a corpus.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct ReadSettings {
     /// The format; `None` to recognise it by the name and the first lines.
     pub format: Option<Format>,
@@ -26,6 +27,11 @@ pub struct ReadSettings {
     /// How text becomes counts.
     pub text: TextSettings,
 }
+
+hyperprior::setters!(ReadSettings {
+    text: TextSettings;
+    format?: Format, vocabulary?: PathBuf, names?: PathBuf
+});
 
 impl ReadSettings {
     /// Checks that every field is valid.

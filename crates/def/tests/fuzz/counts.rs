@@ -33,9 +33,9 @@ const WORDS: [&str; 22] = [
 
 /// Reads in every format, and with the format recognised by the reader.
 fn read_all(bytes: &[u8]) {
-    let text = TextSettings { least_documents: 1, largest_share: 1.0, ..TextSettings::default() };
+    let text = TextSettings::default().least_documents(1).largest_share(1.0);
     for format in FORMATS.map(Some).into_iter().chain([None]) {
-        let settings = ReadSettings { format, text: text.clone(), ..ReadSettings::default() };
+        let settings = ReadSettings::default().format(format).text(text.clone());
         match read_from("file", bytes, &settings) {
             Ok((corpus, warnings)) => {
                 // The constructor must accept what a reader builds without checks.
@@ -106,7 +106,7 @@ fn vocabulary() {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzzed-vocabulary-{}", std::process::id()));
     target("counts::vocabulary", Inputs::default(), "vocabulary", &["\n", "ash"], 2000, &|input| {
         std::fs::write(&file, input).unwrap();
-        let settings = ReadSettings { vocabulary: Some(file.clone()), ..ReadSettings::default() };
+        let settings = ReadSettings::default().vocabulary(file.clone());
         match read_from("docs.ldac", &b"2 0:1 2:3\n1 4:2\n"[..], &settings) {
             Ok((corpus, _)) => assert!(corpus.terms_len() > 4),
             Err(error) => assert!(!error.to_string().is_empty()),

@@ -40,7 +40,7 @@ proptest! {
 
     #[test]
     fn what_is_written_reads_back_the_same(corpus in any_corpus()) {
-        let settings = ReadSettings { vocabulary: Some(vocabulary_of(&corpus)), ..ReadSettings::default() };
+        let settings = ReadSettings::default().vocabulary(vocabulary_of(&corpus));
         let mut files: [Vec<u8>; 3] = Default::default();
         corpus.write_ldac(&mut files[0]).unwrap();
         corpus.write_uci(&mut files[1]).unwrap();

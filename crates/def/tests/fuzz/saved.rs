@@ -55,7 +55,7 @@ pub fn files(corpus: &Corpus) -> [Vec<Vec<u8>>; 2] {
     ];
     let mut files = [Vec::new(), Vec::new()];
     for (layers, method, amortize) in kinds {
-        let settings = Settings { layers, method, amortize, epochs: 2, batch: 3, ..Settings::default() };
+        let settings = Settings::default().layers(layers).method(method).amortize(amortize).epochs(2).batch(3);
         let mut training = Training::new(corpus, &settings).unwrap();
         training.run_epoch();
         let [mut checkpoint, mut model] = [Vec::new(), Vec::new()];
@@ -102,7 +102,7 @@ fn load_model(corpus: &Corpus, file: &[u8]) {
     match Trained::load(file) {
         Ok(trained) => {
             let is_same_size = trained.vocabulary().len() == corpus.terms_len();
-            let settings = FitSettings { steps: 2, ..FitSettings::default() };
+            let settings = FitSettings::default().steps(2);
             if let Some(predictor) = Predictor::of_trained(&trained, settings, 1).ok().filter(|_| is_same_size) {
                 predictor.infer(corpus, 0..1);
             }

@@ -44,7 +44,7 @@ fn run<'s>(model: &GraphModel, settings: &InferSettings, session: impl Into<Sess
 #[test]
 fn fits_converge_and_restarts_agree() {
     for (model, method) in [(groups(), Method::FullRank), (coins(), Method::Hvm)] {
-        let found = run(&model, &InferSettings { method, ..InferSettings::default() }, &mut Quiet);
+        let found = run(&model, &InferSettings::default().method(method), &mut Quiet);
         let last = found.fitted.stages.last().unwrap();
         assert_eq!(found.has_converged, Some(true), "{:?}", found.fitted.stages);
         assert_eq!(found.fitted.steps, found.fitted.stages.iter().map(|stage| stage.steps).sum::<u64>());
@@ -56,7 +56,7 @@ fn fits_converge_and_restarts_agree() {
         assert!(restarts.rhat.is_some_and(|rhat| rhat < 1.02), "{restarts:?}");
         assert_eq!(found.verdict(), Verdict::Trust, "{:?}", found.diagnostics());
         // A fixed number of steps is respected, and so is a single fit.
-        let pinned = InferSettings { method, steps: Some(170), restarts: Some(1), ..InferSettings::default() };
+        let pinned = InferSettings::default().method(method).steps(170).restarts(1);
         let found = run(&model, &pinned, &mut Quiet);
         assert_eq!((found.fitted.steps, found.steps, &found.restarts), (170, 170, &None));
         assert!(found.fitted.stages.is_empty());
@@ -66,7 +66,7 @@ fn fits_converge_and_restarts_agree() {
 #[test]
 fn larger_approximations_are_tried_while_the_bound_gains() {
     let model = groups();
-    let at = |accuracy: f64| run(&model, &InferSettings { accuracy, ..InferSettings::default() }, &mut Quiet);
+    let at = |accuracy: f64| run(&model, &InferSettings::default().accuracy(accuracy), &mut Quiet);
     let (rough, fine) = (at(5.0), at(0.02));
     assert_eq!((rough.method, rough.candidates.len()), (Method::FullRank, 1));
     assert!(fine.candidates.len() > 1 && fine.method != Method::FullRank, "{:?}", fine.candidates);
@@ -94,9 +94,9 @@ fn a_run_that_its_budget_ended_can_be_reproduced() {
     for (model, methods) in [(groups(), &methods[..]), (coins(), &["auto", "mean-field"][..])] {
         for (method, queries) in methods.iter().flat_map(|method| [1, 2, 5, 8].map(|queries| (*method, queries))) {
             let method = method.parse().unwrap();
-            let settings = InferSettings { method, accuracy: 0.02, draws: 200, ..InferSettings::default() };
+            let settings = InferSettings::default().method(method).accuracy(0.02).draws(200);
             let found = run(&model, &settings, Session::new(&mut Quiet).with_budget(&mut Queries(queries)));
-            let again = InferSettings { budget_record: found.budget_record.clone(), ..settings };
+            let again = settings.budget_record(found.budget_record.clone());
             let same = run(&model, &again, &mut Quiet);
             let about = format!("{method}, {queries} queries");
             assert_eq!(same.budget_record, found.budget_record, "{about}");
@@ -105,12 +105,12 @@ fn a_run_that_its_budget_ended_can_be_reproduced() {
         }
     }
     // By the clock: a budget of zero allows the shortest first fit only.
-    let settings = InferSettings { budget: Some(0.0), ..InferSettings::default() };
+    let settings = InferSettings::default().budget(0.0);
     let found = run(&groups(), &settings, &mut Quiet);
     assert!(found.budget_record.is_some() && found.steps == 150 && found.restarts.is_none(), "{}", found.steps);
     assert_ne!(found.verdict(), Verdict::Trust);
     // A fixed number of steps is subject to the budget too.
-    let settings = InferSettings { steps: Some(100_000), ..settings };
+    let settings = settings.steps(100_000);
     assert!(run(&groups(), &settings, &mut Quiet).steps < 1000);
 }
 
@@ -118,7 +118,7 @@ fn a_run_that_its_budget_ended_can_be_reproduced() {
 fn invalid_accuracies_are_rejected() {
     let model = groups();
     for accuracy in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-        let settings = InferSettings { accuracy, ..InferSettings::default() };
+        let settings = InferSettings::default().accuracy(accuracy);
         assert!(infer(&model, &model.starts(1).unwrap(), &settings, &mut Quiet).is_err(), "{accuracy}");
     }
 }
@@ -135,7 +135,7 @@ fn both_modes_of_a_bimodal_posterior_are_found() {
     }
     let model = g.build().unwrap().model().unwrap();
     for seed in 1..=4 {
-        let found = run(&model, &InferSettings { seed, ..InferSettings::default() }, &mut Quiet);
+        let found = run(&model, &InferSettings::default().seed(seed), &mut Quiet);
         let below = found.z.column(0).iter().filter(|z| **z < 0.0).count() as f64 / found.z.draws_len() as f64;
         assert!((0.4..0.6).contains(&below) || found.verdict() != Verdict::Trust, "seed {seed}: {below} below zero");
         // By quadrature.

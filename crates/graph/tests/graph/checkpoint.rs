@@ -89,7 +89,7 @@ fn resuming_gives_the_same_result_wherever_it_was_interrupted() {
         (Marginalise::Nothing, Method::Auto, Some(60)),
     ] {
         let model = model(&marginalise).expect("a model");
-        let settings = InferSettings { method, steps, draws: 64, ..InferSettings::default() };
+        let settings = InferSettings::default().method(method).steps(steps).draws(64);
         let (mut whole, seen) = recorded(CheckpointState::default());
         let expected = run(&model, &settings, &mut whole, usize::MAX).expect("a posterior");
         let seen = seen.lock().expect("one writer").clone();
@@ -118,7 +118,7 @@ fn resuming_gives_the_same_result_wherever_it_was_interrupted() {
 
 #[test]
 fn checkpoints_of_another_computation_are_rejected() {
-    let settings = InferSettings { steps: Some(60), draws: 64, ..InferSettings::default() };
+    let settings = InferSettings::default().steps(60).draws(64);
     let (mut whole, _) = recorded(CheckpointState::default());
     run(&model(&Marginalise::Nothing).expect("a model"), &settings, &mut whole, usize::MAX).expect("a posterior");
     let state = whole.state().clone();

@@ -9,7 +9,7 @@ use hyperprior::{Batch, Error, Quiet};
 use hyperprior_graph::{Distribution, Expr, Function, Graph, GraphBuilder, GraphModel, Marginalise};
 
 fn settings(method: Method) -> InferSettings {
-    InferSettings { method, ..InferSettings::default() }
+    InferSettings::default().method(method)
 }
 
 /// Ten counts of one rate: the posterior is Gamma(2 + Σy, 1 + 10).
@@ -130,7 +130,7 @@ fn the_same_seed_gives_the_same_draws_on_any_number_of_threads() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| {
             let model = switch().model_with(&Marginalise::Nothing).unwrap();
-            let short = InferSettings { steps: Some(50), draws: 100, ..InferSettings::default() };
+            let short = InferSettings::default().steps(50).draws(100);
             let found = infer(&model, &model.starts(1).unwrap(), &short, &mut Quiet).unwrap();
             model.complete(&found.z, &model.quantities(), 1).unwrap()
         })
@@ -162,13 +162,8 @@ fn an_impossible_model_is_an_error() {
 fn corrections_are_optional() {
     let model = rates();
     for correct in [Correction::None, Correction::Resample] {
-        let found = infer(
-            &model,
-            &model.starts(1).unwrap(),
-            &InferSettings { correct, ..settings(Method::FullRank) },
-            &mut Quiet,
-        )
-        .unwrap();
+        let found =
+            infer(&model, &model.starts(1).unwrap(), &settings(Method::FullRank).correct(correct), &mut Quiet).unwrap();
         assert!(found.moved.is_none());
         assert_eq!(found.z.draws_len(), 4000);
     }

@@ -9,7 +9,7 @@ from typing import Any
 from . import _progress
 from ._arguments import names, number, text, whole
 from ._function import Function
-from ._hyperprior import Error
+from ._hyperprior import SIZE_MAX, Error
 from ._model import Model
 from ._posterior import Posterior
 
@@ -119,6 +119,6 @@ def _importance(bound: str) -> int:
     kind, _, draws = text("bound", bound).partition(":")
     if kind == "hierarchical" and not draws:
         return 0
-    if kind == "importance" and draws.isdigit() and 1 <= int(draws) <= 1000:
+    if kind == "importance" and draws.isdigit() and 1 <= int(draws) <= SIZE_MAX:
         return int(draws)
-    raise Error("bound: use hierarchical, or importance:J with J from 1 to 1000")
+    raise Error(f"bound: use hierarchical, or importance:J with J from 1 to {SIZE_MAX}")

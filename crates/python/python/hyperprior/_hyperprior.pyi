@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 _Progress = Callable[[str, int, int, float | None], None] | None
 _Rows = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]
 
+SIZE_MAX: int
+
 class Error(ValueError): ...
 
 class Program:

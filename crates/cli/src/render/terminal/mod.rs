@@ -51,7 +51,7 @@ pub fn discrete(draws: &Draws, summaries: &[Summary], rows_max: usize) -> Result
         let found = top_configurations(draws, &columns, TOP)?;
         let gap = if out.is_empty() { "" } else { "\n" };
         let _ = write!(out, "{gap}{}", configurations::configurations(draws, &found));
-        let found = strongest_pairs(draws, &columns, PairSettings { top: TOP, ..PairSettings::default() })?;
+        let found = strongest_pairs(draws, &columns, PairSettings::default().top(TOP))?;
         let _ = write!(out, "\n{}", dependence::dependence(draws, &found));
     }
     Ok(out)

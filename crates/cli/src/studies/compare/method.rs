@@ -106,27 +106,22 @@ impl Method {
     fn settings(self, parts: Parts, target: Target, seed: u64) -> FitSettings {
         let base = reproduce::settings(parts, seed);
         match self {
-            Self::NormalizingFlow => FitSettings {
-                step_size: if target == Target::GaussianMixture { 0.005 } else { 0.01 },
-                gradient: GradientSettings { draws: 64, ..GradientSettings::default() },
-                start: StartSettings::single(),
-                ..base
-            },
+            Self::NormalizingFlow => base
+                .step_size(if target == Target::GaussianMixture { 0.005 } else { 0.01 })
+                .gradient(GradientSettings::default().draws(64))
+                .start(StartSettings::single()),
             // As for the Gaussians of a study: without importance weights neither leaves mean-field if spins are strongly coupled.
-            Self::Copula | Self::HvmFlow if target.kind() == Kind::Binary => FitSettings {
-                steps: 2000,
-                step_size: 0.05,
-                gradient: GradientSettings { draws: 32, replicates: 1, importance: 8, ..GradientSettings::default() },
-                start: StartSettings::single(),
-                ..base
-            },
+            Self::Copula | Self::HvmFlow if target.kind() == Kind::Binary => base
+                .steps(2000)
+                .step_size(0.05)
+                .gradient(GradientSettings::default().draws(32).replicates(1).importance(8))
+                .start(StartSettings::single()),
             // Spins on a ring are strongly coupled: more steps and more importance draws than in the study.
             Self::HvmGaussian if target == Target::IsingRing8 => {
-                FitSettings { steps: 6000, gradient: GradientSettings { importance: 32, ..base.gradient }, ..base }
+                let gradient = base.gradient.clone().importance(32);
+                base.steps(6000).gradient(gradient)
             }
-            Self::HvmSwitches => {
-                FitSettings { step_size: 0.05, start: StartSettings { scale: 1.0, ..StartSettings::default() }, ..base }
-            }
+            Self::HvmSwitches => base.step_size(0.05).start(StartSettings::default().scale(1.0)),
             _ => base,
         }
     }

@@ -119,7 +119,7 @@ fn measure(
     if fitted.stopped || stop.is_raised() {
         return Err(CliError::Stopped);
     }
-    let settings = BoundSettings { draws: BOUND_DRAWS, samples: BOUND_SAMPLES, seed: comparison.seed };
+    let settings = BoundSettings::default().draws(BOUND_DRAWS).samples(BOUND_SAMPLES).seed(comparison.seed);
     let bounds = fitted.bounds(model, &q, &settings)?;
     let marginal = posterior.and_then(|posterior| marginal(comparison, &q, &fitted.theta, posterior));
     let upper = bounds.upper.unwrap_or(bounds.elbo);

@@ -52,17 +52,15 @@ impl Method {
 
 /// The settings for a method with these parts.
 pub fn settings(parts: Parts, seed: u64) -> FitSettings {
-    let base = FitSettings { seed, ..FitSettings::default() };
+    let base = FitSettings::default().seed(seed);
     match parts.recursive {
         // Strongly coupled binary latents need wide logits, whose posteriors no Gaussian fits; importance weights close the gap
         // that expectation propagation leaves. A single Gaussian needs only one start.
-        RecursiveChoice::MixtureEp => FitSettings {
-            steps: 3000,
-            step_size: 0.05,
-            gradient: GradientSettings { draws: 48, replicates: 1, importance: 16, ..GradientSettings::default() },
-            start: StartSettings::single(),
-            ..base
-        },
+        RecursiveChoice::MixtureEp => base
+            .steps(3000)
+            .step_size(0.05)
+            .gradient(GradientSettings::default().draws(48).replicates(1).importance(16))
+            .start(StartSettings::single()),
         _ => base,
     }
 }

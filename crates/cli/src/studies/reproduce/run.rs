@@ -83,7 +83,7 @@ pub fn run(
         if fitted.stopped || stop.is_raised() {
             return Err(CliError::Stopped);
         }
-        let settings = BoundSettings { draws: BOUND_DRAWS, samples: BOUND_SAMPLES, seed };
+        let settings = BoundSettings::default().draws(BOUND_DRAWS).samples(BOUND_SAMPLES).seed(seed);
         let bounds = fitted.bounds(&*model, &q, &settings)?;
         let marginal = exact::marginal(&q, &fitted.theta, &posterior, seed as u32);
         let upper = bounds.upper.unwrap_or(bounds.elbo);

@@ -31,6 +31,6 @@ pub struct Calibration<'a> {
 impl Calibration<'_> {
     /// The settings of a round's fit.
     pub(super) fn settings(&self, seed: u64) -> InferSettings {
-        InferSettings { seed, draws: self.draws * THINNED, ..self.settings.clone() }
+        self.settings.clone().seed(seed).draws(self.draws * THINNED)
     }
 }

@@ -72,7 +72,7 @@ impl Cell {
     /// The settings of its training.
     pub fn settings(&self, shared: Settings) -> Settings {
         let layers = self.layers.0.iter().map(|width| Layer { family: self.family, width: *width }).collect();
-        Settings { layers, method: self.method, seed: self.seed, ..shared }
+        shared.layers(layers).method(self.method).seed(self.seed)
     }
 }
 

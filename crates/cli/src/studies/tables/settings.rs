@@ -47,7 +47,7 @@ pub struct Choice {
 impl Choice {
     /// The settings of training that all cells share.
     pub fn train(&self) -> Settings {
-        Settings { weights: self.weights, epochs: self.epochs, draws: self.draws, ..Settings::default() }
+        Settings::default().weights(self.weights).epochs(self.epochs).draws(self.draws)
     }
 
     /// The settings of the fit of a held-out document.
@@ -57,7 +57,7 @@ impl Choice {
 
     /// The same with another number of steps.
     pub fn fit_for(&self, steps: u32) -> FitSettings {
-        FitSettings { steps, ..FitSettings::default() }
+        FitSettings::default().steps(steps)
     }
 
     /// Everything that the numbers of a cell depend on, except the cell.

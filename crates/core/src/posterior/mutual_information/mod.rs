@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 /// How many pairs are examined and returned. See [`strongest_pairs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PairSettings {
     /// The number of strongest pairs to return.
     pub top: usize,
@@ -20,6 +21,10 @@ pub struct PairSettings {
     /// which takes seconds for columns with many values and much less for binary ones.
     pub work_max: u64,
 }
+
+crate::setters!(PairSettings {
+    top: usize, work_max: u64;
+});
 
 impl Default for PairSettings {
     fn default() -> Self {

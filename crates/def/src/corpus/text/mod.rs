@@ -19,14 +19,15 @@ use std::collections::{HashMap, HashSet};
 /// use hyperprior_def::corpus::{ReadSettings, TextSettings, read_from};
 ///
 /// let text = "The cat saw a cat.\nThe dog saw nothing.\n";
-/// let text_settings = TextSettings { least_documents: 1, ..Default::default() };
-/// let settings = ReadSettings { text: text_settings, ..Default::default() };
+/// let text_settings = TextSettings::default().least_documents(1);
+/// let settings = ReadSettings::default().text(text_settings);
 /// let (corpus, _) = read_from("animals.txt", text.as_bytes(), &settings).unwrap();
 /// assert_eq!(corpus.vocabulary(), ["cat", "dog", "saw"]);
 /// assert_eq!(corpus.document(0), (&[0, 2][..], &[2.0, 1.0][..]));
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct TextSettings {
     /// The stop words, which are left out.
     pub stop_words: StopWords,
@@ -43,6 +44,11 @@ pub struct TextSettings {
     /// The largest number of words of a document; longer ones are left out. `None` for no limit.
     pub longest_document: Option<usize>,
 }
+
+hyperprior::setters!(TextSettings {
+    stop_words: StopWords, shortest_word: usize, least_documents: usize, largest_share: f64, shortest_document: usize;
+    most_terms?: usize, longest_document?: usize
+});
 
 impl Default for TextSettings {
     fn default() -> Self {

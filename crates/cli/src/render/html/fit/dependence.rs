@@ -46,7 +46,7 @@ pub fn strongest(draws: &Draws, latents: &[Monitor], most: usize) -> Result<Foun
     let own: Vec<usize> = all.iter().copied().filter(is_latent).collect();
     let columns = if own.len() < 2 { all } else { own };
     let discrete: Vec<usize> = columns.iter().copied().filter(|i| is_discrete(draws, *i)).collect();
-    let settings = PairSettings { top: CANDIDATES, work_max: WORK_MAX };
+    let settings = PairSettings::default().top(CANDIDATES).work_max(WORK_MAX);
     let alone = strongest_pairs(draws, &discrete, settings)?;
     let (mut pairs, mut skipped) = (alone.pairs, alone.left_out_len);
     if discrete.len() < columns.len() {
