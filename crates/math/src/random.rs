@@ -37,6 +37,8 @@ pub enum Purpose {
     PlateStart = u64::MAX - 10,
     /// The minibatches of a plate.
     PlateMinibatch = u64::MAX - 11,
+    /// Superchains, which check the draws.
+    Superchains = u64::MAX - 12,
 }
 
 impl Purpose {

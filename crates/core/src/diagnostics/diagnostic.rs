@@ -116,6 +116,12 @@ pub enum Finding {
     LowEffectiveSampleSize { ess: f64 },
     /// Many draws of the approximation are impossible in the model.
     InvalidShare { share: f64 },
+    /// Chains from overdispersed starts have another mean.
+    SuperchainsDiffer { latent: String, shift: f64 },
+    /// Chains from overdispersed starts have another spread.
+    SuperchainsWider { latent: String, spread: f64 },
+    /// Most chains from overdispersed starts ended elsewhere.
+    SuperchainsAway { away: usize },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -201,7 +207,7 @@ impl fmt::Display for Finding {
             }
             Self::MissedMode { share, drawn } => write!(
                 f,
-                "the mode search found a mode with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
+                "the search found a part of the posterior with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
                 percent(*share),
                 percent(*drawn)
             ),
@@ -229,6 +235,19 @@ impl fmt::Display for Finding {
             ),
             Self::InvalidShare { share } => {
                 write!(f, "{:.0} % of the approximation's draws are impossible in the model", percent(*share))
+            }
+            Self::SuperchainsDiffer { latent, shift } => write!(
+                f,
+                "chains from overdispersed starts have a mean of {latent} that is {shift:.1} standard deviations away from that of \
+                 the draws"
+            ),
+            Self::SuperchainsWider { latent, spread } => write!(
+                f,
+                "chains from overdispersed starts have a variance of {latent} that differs by {:.0} % from that of the draws",
+                percent(*spread)
+            ),
+            Self::SuperchainsAway { away } => {
+                write!(f, "{away} of 16 groups of chains from overdispersed starts did not come to where the draws are")
             }
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")

@@ -1,7 +1,7 @@
 //! The verdict on a fit, and the diagnostics behind it.
 
 use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
-use crate::infer::{Correction, Inferred, OVERSAMPLED, Restarts, TAIL_DRIFT_MAX};
+use crate::infer::{Correction, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, Superchains, TAIL_DRIFT_MAX};
 
 /// Above this the importance weights have no mean.
 const NO_MEAN: f64 = 1.0;
@@ -11,6 +11,8 @@ const ESS_MIN: f64 = 400.0;
 const EVEN_MIN: f64 = 0.8;
 /// Above this, the means of a latent differ between fits.
 const RHAT_MAX: f64 = 1.1;
+/// Draws with a larger correlation with where they started may still have the shares of modes that the approximation gave them.
+const MEMORY_MAX: f64 = 0.15;
 /// With a larger share of impossible draws, the approximation does not match the posterior.
 const INVALID_MAX: f64 = 0.05;
 
@@ -20,6 +22,17 @@ impl Inferred {
         self.diagnostics().first().map_or(Verdict::Trust, |found| found.severity.verdict())
     }
 
+    /// What a verdict of trust rests on.
+    pub fn basis(&self) -> String {
+        let is_mixed = self.is_confirmed();
+        let draws = if is_mixed {
+            "the draws have mixed, and chains from overdispersed starts joined them"
+        } else {
+            "k̂ is below its limit"
+        };
+        format!("the ELBO had converged, and {draws}")
+    }
+
     /// The diagnostics behind the verdict, the most serious first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> = self.of_the_fit().into_iter().collect();
@@ -27,6 +40,12 @@ impl Inferred {
         self.of_the_draws(&mut found);
         found.sort_by_key(|found| std::cmp::Reverse(found.severity));
         found
+    }
+
+    /// Whether the draws have mixed and superchains agree with them, so that they no longer depend on the approximation.
+    fn is_confirmed(&self) -> bool {
+        self.moved.is_some_and(|moved| moved.memory <= MEMORY_MAX)
+            && self.superchains.as_ref().is_some_and(Superchains::agrees)
     }
 
     fn of_the_fit(&self) -> Option<Diagnostic> {
@@ -64,7 +83,8 @@ impl Inferred {
             && *rhat > RHAT_MAX
         {
             let finding = Finding::RestartsDisagree { rhat: *rhat, latent: latent.clone() };
-            add(Severity::MeansOnly, finding, vec![other_method(&["mixture:16"]), Remedy::MoreRestarts]);
+            let severity = if self.is_confirmed() { Severity::Note } else { Severity::Distrust };
+            add(severity, finding, vec![other_method(&["mixture:16"]), Remedy::MoreRestarts]);
         }
     }
 
@@ -72,7 +92,12 @@ impl Inferred {
         let mut add = |severity, finding, remedies| found.push(Diagnostic::new(severity, finding, remedies));
         let (khat, limit) = (self.psis.khat, self.psis.limit);
         if !(khat <= limit) {
-            let severity = if khat <= NO_MEAN { Severity::MeansOnly } else { Severity::Distrust };
+            // Once the draws have forgotten where they started, k̂ tells about the approximation only.
+            let severity = match self.correct {
+                _ if self.is_confirmed() => Severity::Note,
+                Correction::None | Correction::Resample if khat <= NO_MEAN => Severity::MeansOnly,
+                _ => Severity::Distrust,
+            };
             let is_moved = self.correct == Correction::ResampleMove;
             let remedies = vec![other_method(&[]), Remedy::MoreSteps { steps: None }];
             add(severity, Finding::HighKhat { khat, limit, is_moved }, remedies);
@@ -89,10 +114,34 @@ impl Inferred {
         if share > INVALID_MAX {
             add(Severity::MeansOnly, Finding::InvalidShare { share }, Vec::new());
         }
+        if let Some(chains) = &self.superchains {
+            of_superchains(chains, &mut add);
+        }
         let is_widening = self.moved.is_some_and(|moved| moved.drift > TAIL_DRIFT_MAX && !moved.stopped);
         if let Some(latent) = self.drifting.clone().filter(|_| is_widening) {
-            add(Severity::MeansOnly, Finding::WideningTails { latent }, vec![other_method(&[])]);
+            let is_shared = self.superchains.as_ref().is_some_and(Superchains::agrees);
+            let severity = if is_shared { Severity::MeansOnly } else { Severity::Distrust };
+            add(severity, Finding::WideningTails { latent }, vec![other_method(&[])]);
         }
+    }
+}
+
+/// What superchains found.
+fn of_superchains(chains: &Superchains, add: &mut impl FnMut(Severity, Finding, Vec<Remedy>)) {
+    if let Some(missed) = &chains.missed {
+        let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
+        add(Severity::Distrust, finding, vec![other_method(&["mixture:16"])]);
+    }
+    if chains.shift > SHIFT_MAX {
+        let finding = Finding::SuperchainsDiffer { latent: chains.shifted.clone(), shift: chains.shift };
+        add(Severity::Distrust, finding, vec![other_method(&["mixture:16"])]);
+    } else if chains.spread > SPREAD_MAX {
+        let finding = Finding::SuperchainsWider { latent: chains.spreading.clone(), spread: chains.spread };
+        add(Severity::MeansOnly, finding, vec![other_method(&["mixture:16"])]);
+    }
+    if chains.missed.is_none() && !chains.agrees() && chains.shift <= SHIFT_MAX && chains.spread <= SPREAD_MAX {
+        let finding = Finding::SuperchainsAway { away: chains.away };
+        add(Severity::MeansOnly, finding, vec![other_method(&["mixture:16"])]);
     }
 }
 

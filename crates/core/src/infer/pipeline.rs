@@ -11,9 +11,10 @@ use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::missed_modes::missed_mode;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
-use super::stages::resample::{StageStream, draw, repeated, resampled, thinned};
+use super::stages::resample::{StageStream, draw, heaviest, repeated, resampled, thinned};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
+use super::stages::superchains::{Delivered, superchains};
 use super::stages::whitened::WhitenedModel;
 use crate::diagnostics::convergence;
 use crate::diagnostics::psis::{Psis, psis};
@@ -57,6 +58,8 @@ const GAUSSIAN: u64 = 1600;
 const MIXTURE: u64 = 3200;
 const FLOW: u64 = 4800;
 const MIXED: u64 = 1600;
+/// How many draws with large importance weights superchains may start from.
+const HEAVY: usize = 8;
 /// How far restarts begin from the first start, in standard deviations.
 const ELSEWHERE: f64 = 0.5;
 /// The number of weighted draws for each draw that is kept.
@@ -117,11 +120,11 @@ pub fn infer<'s>(
         let whitening = settings.whitening(&best.whitening);
         return mixed(WhitenedModel::new(model, own, whitening), &ends, &mut work);
     }
-    continuous(model, &modes, &mut work)
+    continuous(model, &modes, &ends, &mut work)
 }
 
 /// Without discrete latents: one Gaussian first, then larger approximations if the method asks for one or the Gaussian falls short.
-fn continuous(model: &dyn Model, modes: &[Mode], work: &mut Work) -> Result<Inferred> {
+fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) -> Result<Inferred> {
     let (settings, latents) = (work.settings, model.latents());
     let gaussian = Method::FullRank.variational(latents)?;
     // The mode that is best by its curvature need not be the best once a Gaussian is fitted there.
@@ -173,7 +176,7 @@ fn continuous(model: &dyn Model, modes: &[Mode], work: &mut Work) -> Result<Infe
     };
     let restarts = restart(&mut best, again, work)?;
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
-    let inferred = finish(best, candidates, restarts, work)?;
+    let inferred = finish(best, candidates, restarts, ends, work)?;
     let missed_mode = missed_mode(&inferred.z, inferred.bounds.log_evidence.value, &known);
     Ok(Inferred { missed_mode, ..inferred })
 }
@@ -221,7 +224,7 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
             grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
     }
     let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
-    finish(best, candidates, restarts, work)
+    finish(best, candidates, restarts, ends, work)
 }
 
 /// Starts latents that have a table at the chains' frequencies, in every component: one chain at one value says little about a
@@ -253,6 +256,7 @@ fn finish(
     best: Candidate,
     candidates: Vec<CandidateSummary>,
     restarts: Option<Restarts>,
+    ends: &Batch,
     work: &mut Work,
 ) -> Result<Inferred> {
     let settings = work.settings;
@@ -261,6 +265,7 @@ fn finish(
     let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
     // The shares of modes that are far apart come from the weights alone, so more draws are weighted than kept.
     let (drawn, mut log_weights) = draw(whitened, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
+    let heavy = heaviest(&drawn, &log_weights, HEAVY);
     let psis = psis(&mut log_weights);
     let mut u = match settings.correct {
         Correction::None => thinned(&drawn, settings.draws),
@@ -270,6 +275,14 @@ fn finish(
     if settings.correct == Correction::ResampleMove {
         let schedule = schedule(whitened, settings, &psis, work.ledger.is_spent());
         moved = Some(mcmc_moves(whitened, &mut u, &schedule, (settings.seed, 0), &mut work.session)?);
+    }
+    let mut checked = None;
+    if let Some(MoveSummary { moves, stopped: false, .. }) = moved
+        && !work.ledger.is_spent()
+    {
+        let ends = &whitened.whiten(ends);
+        let delivered = Delivered { u: &u, ends, heavy: &heavy, moves, log_evidence: bounds.log_evidence.value };
+        checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
     }
     let mut z = Batch::zeros(u.columns_len(), u.draws_len());
     whitened.restore(&u, &mut z);
@@ -301,6 +314,7 @@ fn finish(
         fitted,
         correct,
         missed_mode: None,
+        superchains: checked,
         drifting,
         location,
         whitening,

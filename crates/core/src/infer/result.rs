@@ -44,6 +44,8 @@ pub struct Inferred {
     pub correct: Correction,
     /// The largest mode that the mode search found and the draws missed.
     pub missed_mode: Option<MissedMode>,
+    /// Chains from elsewhere; `None` if the draws were not moved.
+    pub superchains: Option<Superchains>,
     /// The latent whose tails changed most during the last moves.
     pub drifting: Option<String>,
     /// The location of the whitened coordinates: z = location + L u for the continuous latents.
@@ -119,6 +121,45 @@ pub struct MoveSummary {
     /// Whether the moves were stopped on request.
     pub stopped: bool,
 }
+
+/// Chains from overdispersed starts, compared with the draws. See [`Inferred`].
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Superchains {
+    /// The moves of each chain.
+    pub moves: usize,
+    /// Nested R̂ (Margossian et al., 2024), the largest of any latent: 16 superchains of 16 chains, one draw of each.
+    pub nested_rhat: f64,
+    /// The latent with that nested R̂.
+    pub latent: String,
+    /// How many superchains ended where there are hardly any draws.
+    pub away: usize,
+    /// The largest difference between the means of the other superchains and those of the draws, in standard deviations and as
+    /// normal scores of ranks; 0 if chance explains it.
+    pub shift: f64,
+    /// The latent with that difference.
+    pub shifted: String,
+    /// The largest difference of their variances, as a share of that of the draws; 0 if chance explains it.
+    pub spread: f64,
+    /// The latent with that difference.
+    pub spreading: String,
+    /// The place with the largest share of the posterior that superchains found and the draws missed.
+    pub missed: Option<MissedMode>,
+    /// Whether the moves were stopped on request.
+    pub stopped: bool,
+}
+
+impl Superchains {
+    /// Whether the superchains confirm the draws: those that ended elsewhere found no mass, and the others agree with the draws.
+    pub fn agrees(&self) -> bool {
+        self.missed.is_none() && self.shift <= SHIFT_MAX && self.spread <= SPREAD_MAX && 2 * self.away <= 16
+    }
+}
+
+/// The largest difference of means, in standard deviations, at which draws and superchains agree.
+pub(crate) const SHIFT_MAX: f64 = 0.2;
+/// The largest relative difference of variances.
+pub(crate) const SPREAD_MAX: f64 = 0.4;
 
 /// A mode that the mode search found and the draws missed. See [`Inferred`].
 #[derive(Clone, Debug, PartialEq)]

@@ -182,9 +182,9 @@ impl<'a> FitReport<'a> {
     /// The reason for the verdict: the most serious diagnostic, with its remedies.
     pub fn reason(&self, remedy: &dyn Fn(&Remedy) -> String) -> String {
         let diagnostics = self.inferred().map_or_else(Vec::new, Inferred::diagnostics);
-        match (diagnostics.first(), self.inferred()) {
+        match (diagnostics.iter().find(|found| found.severity > Severity::Note), self.inferred()) {
             (Some(worst), _) => worst.worded(remedy),
-            (None, Some(_)) => "the ELBO had converged, and k̂ is below its limit".to_owned(),
+            (None, Some(inferred)) => inferred.basis(),
             (None, None) => "nothing was approximated".to_owned(),
         }
     }

@@ -1,15 +1,23 @@
-//! The curvature of a log density at a point, and the whitening that it implies.
+//! The curvature of a log density at a point, the whitening that it implies, and the Gaussian there.
 
 use super::whitening::Whitening;
 use crate::error::Result;
-use crate::model::Gradient;
+use crate::model::{Gradient, Model};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
-use hyperprior_math::random::{Purpose, stream};
+use hyperprior_math::random::{Purpose, Stream, standard_normals, stream};
+use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 
 /// Points at which the gradient is evaluated together.
 const PROBES: usize = 32;
+/// The most Newton steps towards a mode, and the lengths that are tried for each.
+const NEWTON_STEPS: usize = 6;
+const HALVINGS: usize = 8;
+/// The number of draws from which the ELBO of a Gaussian is estimated.
+const DRAWS: usize = 128;
+/// With more continuous latents than this, the Gaussians are diagonal.
+const FULL_MAX: usize = 300;
 
 /// −∂²log p by central differences of the gradient, row by row.
 pub(super) fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Result<Option<Vec<f64>>> {
@@ -116,4 +124,93 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize) -> Option<Whitening> {
         }
     }
     cholesky(&covariance, n).map(Whitening::Full)
+}
+
+/// Moves a point towards the nearest mode by a few Newton steps, each halved until the density rises.
+pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<()> {
+    let n = continuous.len();
+    if n > FULL_MAX {
+        return Ok(());
+    }
+    let (mut log_p, mut d_z) = (vec![0.0; HALVINGS], Batch::zeros(point.len(), HALVINGS));
+    for _ in 0..NEWTON_STEPS {
+        let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n)) else {
+            return Ok(());
+        };
+        let here = Batch::from_columns(point.to_vec(), 1);
+        let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
+        gradient.log_joint_gradient(&here, &mut own, &mut d_here)?;
+        let slope = Batch::from_columns(continuous.iter().map(|i| d_here.get(*i, 0)).collect(), 1);
+        let (mut half, mut step) = (Batch::zeros(n, 1), Batch::zeros(n, 1));
+        whitening.transpose_multiply(&slope, &mut half);
+        whitening.multiply(&half, &mut step);
+        let mut tries = Batch::zeros(point.len(), HALVINGS);
+        for (i, x) in point.iter().enumerate() {
+            tries.column_mut(i).fill(*x);
+        }
+        for (k, i) in continuous.iter().enumerate() {
+            for (t, x) in tries.column_mut(*i).iter_mut().enumerate() {
+                *x += step.get(k, 0) * 0.5_f64.powi(t as i32);
+            }
+        }
+        gradient.log_joint_gradient(&tries, &mut log_p, &mut d_z)?;
+        let Some(best) = (0..HALVINGS).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
+        else {
+            return Ok(());
+        };
+        point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
+        if log_p[best] - own[0] < 1e-3 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// The whitening from the curvature at a point, and the ELBO of the Gaussian with that scale there; `None` if it is not finite.
+pub(super) fn local_gaussian(
+    model: &dyn Model,
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    point: &[f64],
+    seed: u64,
+) -> Result<Option<(Whitening, f64)>> {
+    let n = continuous.len();
+    let full =
+        if n <= FULL_MAX { curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n)) } else { None };
+    let whitening = match full {
+        Some(whitening) => whitening,
+        None => match diagonal(gradient, continuous, point, seed)? {
+            Some(diagonal) => Whitening::Diagonal(diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect()),
+            None => return Ok(None),
+        },
+    };
+    let elbo = bound(model, continuous, point, &whitening, seed)?;
+    Ok(elbo.is_finite().then_some((whitening, elbo)))
+}
+
+/// The ELBO of a Gaussian over the continuous latents, with the discrete ones fixed; −∞ if more than a tenth of the draws are
+/// impossible.
+fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whitening, seed: u64) -> Result<f64> {
+    let n = continuous.len();
+    let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, Purpose::ModeSearch.step(), 1, s as u64)).collect();
+    let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
+    standard_normals(&mut streams, &mut noise);
+    whitening.multiply(&noise, &mut moved);
+    let mut z = Batch::zeros(point.len(), DRAWS);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    for (k, i) in continuous.iter().enumerate() {
+        for (z, x) in z.column_mut(*i).iter_mut().zip(moved.column(k)) {
+            *z += x;
+        }
+    }
+    let mut log_p = vec![0.0; DRAWS];
+    model.log_joint(&z, &mut log_p)?;
+    let alive: Vec<f64> = log_p.into_iter().filter(|x| x.is_finite()).collect();
+    if alive.len() * 10 < DRAWS * 9 {
+        return Ok(f64::NEG_INFINITY);
+    }
+    let entropy = whitening.log_volume(n) + n as f64 * (0.5 + HALF_LN_2_PI);
+    Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
 }

@@ -11,5 +11,6 @@ pub(super) mod pathfinder;
 pub(super) mod resample;
 pub(super) mod resample_move;
 pub(super) mod restarts;
+pub(super) mod superchains;
 pub(super) mod whitened;
 pub(super) mod whitening;

@@ -5,7 +5,7 @@
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
 use super::ascent::{ASCENTS, Ascent, Starts, scatter};
-use super::curvature::{curvature, diagonal, full_whitening};
+use super::curvature::local_gaussian;
 use super::gibbs::sweep;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -13,8 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::{Gradient, Latents, Model, describe};
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, Stream, standard_normals, stream};
-use hyperprior_math::special::HALF_LN_2_PI;
+use hyperprior_math::random::{Purpose, Stream, stream};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
@@ -30,10 +29,6 @@ const GAUSSIANS_MAX: usize = 40;
 pub(in crate::infer) const WORSE: f64 = 8.0;
 /// A Gaussian within this many standard deviations of a better one is the same mode.
 const NEAR: f64 = 2.0;
-/// The number of draws from which the ELBO of a Gaussian is estimated.
-const DRAWS: usize = 128;
-/// With more continuous latents than this, the Gaussians are diagonal.
-const FULL_MAX: usize = 300;
 /// The number of steps between Gibbs sweeps over the discrete latents.
 const SWEEP: usize = 10;
 
@@ -205,46 +200,9 @@ fn gaussian(
     point: Vec<f64>,
     seed: u64,
 ) -> Result<Option<Mode>> {
-    let n = continuous.len();
-    let Some(gradient) = gradient.filter(|_| n > 0) else {
+    let Some(gradient) = gradient.filter(|_| !continuous.is_empty()) else {
         return Ok(Some(Mode { z: point, whitening: Whitening::Diagonal(Vec::new()), elbo: 0.0 }));
     };
-    let full =
-        if n <= FULL_MAX { curvature(gradient, continuous, &point)?.and_then(|c| full_whitening(&c, n)) } else { None };
-    let whitening = match full {
-        Some(whitening) => whitening,
-        None => match diagonal(gradient, continuous, &point, seed)? {
-            Some(diagonal) => Whitening::Diagonal(diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect()),
-            None => return Ok(None),
-        },
-    };
-    let elbo = bound(model, continuous, &point, &whitening, seed)?;
-    Ok(elbo.is_finite().then_some(Mode { z: point, whitening, elbo }))
-}
-
-/// The ELBO of a Gaussian over the continuous latents, with the discrete ones fixed; −∞ if more than a tenth of the draws are
-/// impossible.
-fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whitening, seed: u64) -> Result<f64> {
-    let n = continuous.len();
-    let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, Purpose::ModeSearch.step(), 1, s as u64)).collect();
-    let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
-    standard_normals(&mut streams, &mut noise);
-    whitening.multiply(&noise, &mut moved);
-    let mut z = Batch::zeros(point.len(), DRAWS);
-    for (i, x) in point.iter().enumerate() {
-        z.column_mut(i).fill(*x);
-    }
-    for (k, i) in continuous.iter().enumerate() {
-        for (z, x) in z.column_mut(*i).iter_mut().zip(moved.column(k)) {
-            *z += x;
-        }
-    }
-    let mut log_p = vec![0.0; DRAWS];
-    model.log_joint(&z, &mut log_p)?;
-    let alive: Vec<f64> = log_p.into_iter().filter(|x| x.is_finite()).collect();
-    if alive.len() * 10 < DRAWS * 9 {
-        return Ok(f64::NEG_INFINITY);
-    }
-    let entropy = whitening.log_volume(n) + n as f64 * (0.5 + HALF_LN_2_PI);
-    Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
+    let found = local_gaussian(model, gradient, continuous, &point, seed)?;
+    Ok(found.map(|(whitening, elbo)| Mode { z: point, whitening, elbo }))
 }

@@ -69,6 +69,15 @@ pub(in crate::infer) fn resampled(u: &Batch, log_weights: &[f64], len: usize) ->
     taken(u, &from)
 }
 
+/// The draw with the largest weight in each of `len` groups.
+pub(in crate::infer) fn heaviest(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
+    let len = len.min(u.draws_len());
+    let largest = |group: usize| {
+        (group..u.draws_len()).step_by(len).max_by(|a, b| log_weights[*a].total_cmp(&log_weights[*b])).unwrap_or(group)
+    };
+    taken(u, &(0..len).map(largest).collect::<Vec<_>>())
+}
+
 /// Draws from q, and their log importance weights. Components are drawn in proportion to their weights.
 pub(in crate::infer) fn draw(
     model: &dyn Model,

@@ -1,0 +1,448 @@
+//! Superchains (Margossian, Hoffman, Sountsov, Riou-Durand, Vehtari and Gelman, 2024): chains from overdispersed starts, several from
+//! each, to see whether they end where the draws are.
+//!
+//! An approximation does not know what it misses. So some chains start far from it: at wide versions of its draws, where the ascents
+//! of the mode search ended, and at draws whose importance weights say that the approximation has too little mass there. Chains that stay elsewhere show a part of the posterior
+//! without draws, if that part has mass. A lower bound on its mass comes from a simple distribution at the place where they stay.
+
+use super::curvature::{climb, local_gaussian};
+use super::resample_move::{MoveSchedule, mcmc_moves};
+use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
+use crate::diagnostics::convergence::moments;
+use crate::error::Result;
+use crate::infer::result::{MissedMode, Superchains};
+use crate::model::{Model, Support};
+use crate::session::Session;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Purpose, Stream, stream};
+use hyperprior_math::special::{HALF_LN_2_PI, normal_quantile};
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
+
+/// The number of superchains, and of chains in each.
+const SUPERCHAINS: usize = 16;
+const CHAINS: usize = 16;
+/// How much wider than the draws the starts are spread, and how often an impossible start is drawn again closer to them.
+const WIDE: f64 = 3.0;
+const SHRINKS: usize = 12;
+/// The minimum number of moves of a round, and how many rounds there are at most; each has twice as many moves as the one before.
+const MOVES_MIN: usize = 40;
+const ROUNDS: usize = 3;
+/// A superchain whose mean is farther than this from that of the draws is elsewhere: five standard errors.
+const ELSEWHERE: f64 = 1.25;
+/// How many standard errors a difference must exceed.
+const BEYOND: f64 = 4.0;
+/// A place with a smaller share of the posterior is negligible, and one with less than `SHARE_LARGE` matters only if it adds more than
+/// `VARIANCE_MAX` to the variance of a latent, in variances; one with fewer than `FEW` of its share of the draws was missed.
+const SHARE_MIN: f64 = 0.0025;
+const SHARE_LARGE: f64 = 0.03;
+const VARIANCE_MAX: f64 = 0.2;
+const FEW: f64 = 0.2;
+/// A draw within this many standard deviations, per latent, belongs to a place.
+const THERE: f64 = 3.0;
+/// Values farther than this from a latent's mean, in standard deviations, are put into a draw, for at most this many latents,
+/// and fewer if there are many.
+const APART: f64 = 4.0;
+const SPLICES: usize = 32;
+const SPLICES_WORK: usize = 1000;
+/// The draws from which the mass of a place is estimated.
+const DRAWS: usize = 128;
+
+/// What the superchains are compared with, and where some of them start.
+pub(in crate::infer) struct Delivered<'a> {
+    /// The draws, in whitened coordinates.
+    pub(in crate::infer) u: &'a Batch,
+    /// Where the ascents of the mode search ended, in whitened coordinates.
+    pub(in crate::infer) ends: &'a Batch,
+    /// Draws of the approximation with large importance weights: it has too little mass there.
+    pub(in crate::infer) heavy: &'a Batch,
+    /// The moves of each draw.
+    pub(in crate::infer) moves: usize,
+    /// The estimate of the log evidence.
+    pub(in crate::infer) log_evidence: f64,
+}
+
+/// Runs superchains, in rounds until they agree with the draws.
+pub(in crate::infer) fn superchains(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    delivered: &Delivered,
+    seed: u64,
+    session: &mut Session,
+) -> Result<Superchains> {
+    let scores = Scores::new(whitened, delivered.u)?;
+    let mut chains = starts(whitened, delivered, seed)?;
+    let mut found = Superchains::default();
+    for round in 0..ROUNDS {
+        let moves = MOVES_MIN.max(delivered.moves) << round;
+        let moved = mcmc_moves(
+            whitened,
+            &mut chains,
+            &MoveSchedule::fixed(moves),
+            (seed, 2 + round as u64),
+            session.reborrow(),
+        )?;
+        found = scores.compare(whitened, &chains, delivered, seed)?;
+        found.moves = (MOVES_MIN.max(delivered.moves) << (round + 1)) - MOVES_MIN.max(delivered.moves);
+        found.stopped = moved.stopped;
+        if found.stopped || found.agrees() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The starting points, each repeated for its chains: wide versions of the draws, ends of ascents, and draws with large weights.
+fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed: u64) -> Result<Batch> {
+    let (u, latents) = (delivered.u, whitened.latents());
+    let n = latents.len();
+    let centre: Vec<f64> = (0..n).map(|i| moments(u.column(i)).0).collect();
+    let mut points = Batch::zeros(n, SUPERCHAINS);
+    let mut rngs: Vec<Stream> =
+        (0..SUPERCHAINS).map(|k| stream(seed, Purpose::Superchains.step(), 0, k as u64)).collect();
+    let mut log_p = vec![f64::NAN; SUPERCHAINS];
+    for shrink in 0..=SHRINKS {
+        for (k, rng) in rngs.iter_mut().enumerate().filter(|(k, _)| !log_p[*k].is_finite()) {
+            let from = rng.random_range(0..u.draws_len());
+            let given = [None, Some(delivered.ends), Some(delivered.heavy)][k % 3];
+            let given = given.filter(|points| shrink == 0 && points.draws_len() > 0);
+            let given = given.map(|points| (points, rng.random_range(0..points.draws_len())));
+            let width = if shrink == SHRINKS { 1.0 } else { 1.0 + (WIDE - 1.0) * 0.7_f64.powi(shrink as i32) };
+            for i in 0..n {
+                let (draw, other) = (u.get(i, from), u.get(i, rng.random_range(0..u.draws_len())));
+                let (coin, uniform): (f64, f64) = (rng.random(), rng.random());
+                let x = match latents.support(i) {
+                    _ if let Some((points, at)) = given => points.get(i, at),
+                    Support::Integers { lower, upper } if coin < (width - 1.0) / WIDE => {
+                        lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower)
+                    }
+                    Support::Integers { .. } | Support::Counts if coin < 0.5 && width > 1.0 => other,
+                    Support::Integers { .. } | Support::Counts => draw,
+                    _ => centre[i] + width * (draw - centre[i]),
+                };
+                points.set(i, k, x);
+            }
+        }
+        whitened.log_joint(&points, &mut log_p)?;
+        if log_p.iter().all(|x| x.is_finite()) {
+            break;
+        }
+    }
+    let mut chains = Batch::zeros(n, SUPERCHAINS * CHAINS);
+    for i in 0..n {
+        for (s, x) in chains.column_mut(i).iter_mut().enumerate() {
+            *x = points.get(i, s / CHAINS);
+        }
+    }
+    Ok(chains)
+}
+
+/// Scores of a quantity that have mean 0 and variance 1 over the draws: normal scores of ranks, or standardised values.
+enum Score {
+    Ranks(Vec<f64>),
+    Standardised { mean: f64, sd: f64 },
+}
+
+impl Score {
+    fn new(column: &[f64], is_discrete: bool) -> Self {
+        if is_discrete {
+            let (mean, variance) = moments(column);
+            return Self::Standardised { mean, sd: variance.sqrt() };
+        }
+        let mut sorted = column.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        Self::Ranks(sorted)
+    }
+
+    fn of(&self, x: f64) -> f64 {
+        match self {
+            Self::Ranks(sorted) => {
+                let n = sorted.len() as f64;
+                let (below, upto) = (sorted.partition_point(|y| *y < x), sorted.partition_point(|y| *y <= x));
+                normal_quantile(((0.5 * (below + upto) as f64) / n).clamp(0.5 / n, 1.0 - 0.5 / n))
+            }
+            // A value that no draw has is as far away as can be told.
+            Self::Standardised { mean, sd } => ((x - mean) / sd.max(1e-9)).clamp(-10.0, 10.0),
+        }
+    }
+}
+
+/// The scores of every latent and of the log density, which is the last.
+struct Scores {
+    each: Vec<Score>,
+    /// The most probable draw.
+    best: usize,
+}
+
+impl Scores {
+    fn new(whitened: &WhitenedModel<dyn Model + '_>, u: &Batch) -> Result<Self> {
+        let latents = whitened.latents();
+        let mut log_p = vec![0.0; u.draws_len()];
+        whitened.log_joint(u, &mut log_p)?;
+        let mut each: Vec<Score> =
+            (0..latents.len()).map(|i| Score::new(u.column(i), latents.support(i).is_discrete())).collect();
+        each.push(Score::new(&log_p, false));
+        let best = (0..log_p.len()).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b])).unwrap_or(0);
+        Ok(Self { each, best })
+    }
+
+    /// Compares chains with the draws.
+    fn compare(
+        &self,
+        whitened: &WhitenedModel<dyn Model + '_>,
+        chains: &Batch,
+        delivered: &Delivered,
+        seed: u64,
+    ) -> Result<Superchains> {
+        let latents = whitened.latents();
+        let mut log_p = vec![0.0; chains.draws_len()];
+        whitened.log_joint(chains, &mut log_p)?;
+        let value = |i: usize, s: usize| if i < latents.len() { chains.get(i, s) } else { log_p[s] };
+        let scored: Vec<Vec<f64>> = (self.each.iter().enumerate())
+            .map(|(i, score)| (0..chains.draws_len()).map(|s| score.of(value(i, s))).collect())
+            .collect();
+        let own = |i: usize, k: usize| &scored[i][k * CHAINS..(k + 1) * CHAINS];
+        let is_away: Vec<bool> =
+            (0..SUPERCHAINS).map(|k| (0..scored.len()).any(|i| !(moments(own(i, k)).0.abs() <= ELSEWHERE))).collect();
+        let mut found = Superchains { away: is_away.iter().filter(|x| **x).count(), ..Superchains::default() };
+        let joined: Vec<usize> = (0..SUPERCHAINS).filter(|k| !is_away[*k]).collect();
+        for i in 0..latents.len() {
+            let rhat = nested_rhat(
+                &(0..SUPERCHAINS).map(|k| moments(&chains.column(i)[k * CHAINS..(k + 1) * CHAINS])).collect::<Vec<_>>(),
+            );
+            if !(rhat <= found.nested_rhat) {
+                (found.nested_rhat, found.latent) = (rhat, latents.name(i));
+            }
+            if joined.len() < 2 {
+                continue;
+            }
+            let excess = |f: &dyn Fn(f64) -> f64, expected: f64| {
+                let means: Vec<f64> =
+                    joined.iter().map(|k| own(i, *k).iter().map(|x| f(*x)).sum::<f64>() / CHAINS as f64).collect();
+                let (mean, variance) = moments(&means);
+                let far = (mean - expected).abs();
+                if far > BEYOND * (variance / means.len() as f64).sqrt() { far } else { 0.0 }
+            };
+            let (shift, spread) = (excess(&|x| x, 0.0), excess(&|x| x * x, 1.0));
+            if shift > found.shift {
+                (found.shift, found.shifted) = (shift, latents.name(i));
+            }
+            if spread > found.spread && !latents.support(i).is_discrete() {
+                (found.spread, found.spreading) = (spread, latents.name(i));
+            }
+        }
+        for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
+            let place = Place::new(whitened, chains, &log_p, k, seed)?;
+            let missed = place.missed(whitened, delivered);
+            let is_worse = |new: &MissedMode| found.missed.as_ref().is_none_or(|old| new.share > old.share);
+            if let Some(missed) = missed.filter(is_worse) {
+                found.missed = Some(missed);
+            }
+        }
+        if let Some(missed) = self.spliced(whitened, chains, &is_away, delivered, seed)?
+            && found.missed.as_ref().is_none_or(|old| missed.share > old.share)
+        {
+            found.missed = Some(missed);
+        }
+        Ok(found)
+    }
+
+    /// A superchain far away in many latents has little mass, though each of its values may be a mode of that latent's own. So single
+    /// values of superchains elsewhere are put into the most probable draw.
+    fn spliced(
+        &self,
+        whitened: &WhitenedModel<dyn Model + '_>,
+        chains: &Batch,
+        is_away: &[bool],
+        delivered: &Delivered,
+        seed: u64,
+    ) -> Result<Option<MissedMode>> {
+        let latents = whitened.latents();
+        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+        let Some(gradient) = whitened.gradient().filter(|_| !continuous.is_empty()) else { return Ok(None) };
+        let restored = |u: &Batch| {
+            let mut z = Batch::zeros(u.columns_len(), u.draws_len());
+            whitened.restore(u, &mut z);
+            z
+        };
+        let (draws, others) = (restored(delivered.u), restored(chains));
+        let (mut missed, mut tried): (Option<MissedMode>, usize) = (None, 0);
+        for i in continuous.iter().copied() {
+            let (mean, variance) = moments(draws.column(i));
+            let own = |k: usize| moments(&others.column(i)[k * CHAINS..(k + 1) * CHAINS]).0;
+            let is_far = |k: &usize| is_away[*k] && (own(*k) - mean).abs() > APART * variance.sqrt();
+            let Some(k) = (0..SUPERCHAINS).find(is_far) else { continue };
+            tried += 1;
+            if tried > (SPLICES_WORK / continuous.len()).clamp(4, SPLICES) {
+                break;
+            }
+            let value = own(k);
+            let mut z: Vec<f64> = (0..latents.len()).map(|j| draws.get(j, self.best)).collect();
+            z[i] = value;
+            let mut u = whitened.whiten(&Batch::from_columns(z.clone(), 1));
+            climb(gradient, &continuous, u.as_mut_slice())?;
+            let Some((_, log_mass)) = local_gaussian(whitened, gradient, &continuous, u.as_slice(), seed)? else {
+                continue;
+            };
+            let z = restored(&u).as_slice().to_vec();
+            let share = 1.0 / (1.0 + (delivered.log_evidence - log_mass).exp());
+            let is_there = |x: f64| (x - value).abs() < 0.5 * (value - mean).abs();
+            let drawn = draws.column(i).iter().filter(|x| is_there(**x)).count() as f64 / draws.draws_len() as f64;
+            let is_worse = missed.as_ref().is_none_or(|old| share > old.share);
+            if is_there(z[i])
+                && matters(share, (z[i] - mean).abs() / variance.sqrt())
+                && drawn < FEW * share
+                && is_worse
+            {
+                missed = Some(MissedMode { share, drawn, z });
+            }
+        }
+        Ok(missed)
+    }
+}
+
+/// Nested R̂ from the mean and the variance of each superchain, with one draw per chain.
+fn nested_rhat(of: &[(f64, f64)]) -> f64 {
+    let (means, variances): (Vec<f64>, Vec<f64>) = of.iter().copied().unzip();
+    let (between, within) = (moments(&means).1, moments(&variances).0);
+    if between == 0.0 { 1.0 } else { (1.0 + between / within).sqrt() }
+}
+
+/// Where a superchain stays: independent marginals, or the Gaussian at the nearest mode if that has more mass.
+struct Place {
+    mean: Vec<f64>,
+    shape: Shape,
+    /// A lower bound on the log of its mass.
+    log_mass: f64,
+}
+
+enum Shape {
+    /// The standard deviation of each latent.
+    Independent(Vec<f64>),
+    /// The scale of the continuous latents, which have these columns.
+    Gaussian(Whitening, Vec<usize>),
+}
+
+impl Shape {
+    /// The distance of a difference from the place, in standard deviations and per latent.
+    fn distance(&self, away: &[f64]) -> f64 {
+        let scaled: Vec<f64> = match self {
+            Self::Independent(sd) => away.iter().zip(sd).map(|(x, sd)| x / sd).collect(),
+            Self::Gaussian(whitening, continuous) => {
+                let mut x: Vec<f64> = continuous.iter().map(|i| away[*i]).collect();
+                whitening.solve(&mut x);
+                x
+            }
+        };
+        (scaled.iter().map(|x| x * x).sum::<f64>() / scaled.len() as f64).sqrt()
+    }
+}
+
+impl Place {
+    fn new(
+        whitened: &WhitenedModel<dyn Model + '_>,
+        chains: &Batch,
+        log_p: &[f64],
+        k: usize,
+        seed: u64,
+    ) -> Result<Self> {
+        let latents = whitened.latents();
+        let own = |i: usize| &chains.column(i)[k * CHAINS..(k + 1) * CHAINS];
+        let (mean, variance): (Vec<f64>, Vec<f64>) = (0..latents.len()).map(|i| moments(own(i))).unzip();
+        let sd: Vec<f64> = variance.iter().map(|v| v.sqrt()).collect();
+        let log_mass = product_bound(whitened, &own, &mean, &sd, (seed, k))?;
+        // The width of a discrete latent that all chains agree on is not zero.
+        let width = |i: usize| if latents.support(i).is_discrete() { sd[i].max(0.25) } else { sd[i] };
+        let shape = Shape::Independent((0..latents.len()).map(width).collect());
+        let mut place = Self { mean, shape, log_mass };
+        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+        let best = (k * CHAINS..(k + 1) * CHAINS).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]));
+        if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
+            let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
+            climb(gradient, &continuous, &mut point)?;
+            if let Some((whitening, elbo)) = local_gaussian(whitened, gradient, &continuous, &point, seed)?
+                && !(elbo <= place.log_mass)
+            {
+                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous), log_mass: elbo };
+            }
+        }
+        Ok(place)
+    }
+
+    /// The place as a missed mode, if it has mass and too few draws.
+    fn missed(&self, whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered) -> Option<MissedMode> {
+        let u = delivered.u;
+        let away = |s: usize| (0..self.mean.len()).map(|i| u.get(i, s) - self.mean[i]).collect::<Vec<f64>>();
+        let there = (0..u.draws_len()).filter(|s| self.shape.distance(&away(*s)) <= THERE).count();
+        let drawn = there as f64 / u.draws_len() as f64;
+        let share = 1.0 / (1.0 + (delivered.log_evidence - self.log_mass).exp());
+        let far = (0..self.mean.len()).map(|i| {
+            let (mean, variance) = moments(u.column(i));
+            (self.mean[i] - mean).abs() / variance.sqrt().max(1e-9)
+        });
+        let mut z = Batch::zeros(self.mean.len(), 1);
+        whitened.restore(&Batch::from_columns(self.mean.clone(), 1), &mut z);
+        let is_missed = matters(share, far.fold(0.0, f64::max)) && drawn < FEW * share;
+        is_missed.then(|| MissedMode { share, drawn, z: z.as_slice().to_vec() })
+    }
+}
+
+/// Whether a place with this share of the posterior, this many standard deviations away, would change a mean or a variance.
+fn matters(share: f64, far: f64) -> bool {
+    share > SHARE_LARGE || (share > SHARE_MIN && share * far * far > VARIANCE_MAX)
+}
+
+/// The ELBO of the product of a superchain's marginals, restricted to possible draws.
+fn product_bound<'c>(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    own: &impl Fn(usize) -> &'c [f64],
+    mean: &[f64],
+    sd: &[f64],
+    (seed, k): (u64, usize),
+) -> Result<f64> {
+    let latents = whitened.latents();
+    let mut rng = stream(seed, Purpose::Superchains.step(), 1, k as u64);
+    let (mut draws, mut log_g) = (Batch::zeros(latents.len(), DRAWS), vec![0.0; DRAWS]);
+    for i in 0..latents.len() {
+        for s in 0..DRAWS {
+            if latents.support(i).is_discrete() {
+                let x = own(i)[rng.random_range(0..CHAINS)];
+                draws.set(i, s, x);
+                log_g[s] += (own(i).iter().filter(|y| **y == x).count() as f64 / CHAINS as f64).ln();
+            } else {
+                let noise: f64 = StandardNormal.sample(&mut rng);
+                draws.set(i, s, mean[i] + sd[i] * noise);
+                log_g[s] -= 0.5 * noise * noise + HALF_LN_2_PI + sd[i].ln();
+            }
+        }
+    }
+    let mut log_p = vec![0.0; DRAWS];
+    whitened.log_joint(&draws, &mut log_p)?;
+    let possible: Vec<f64> = log_p.iter().zip(&log_g).map(|(p, g)| p - g).filter(|x| x.is_finite()).collect();
+    if possible.is_empty() {
+        return Ok(f64::NEG_INFINITY);
+    }
+    Ok(moments(&possible).0 + (possible.len() as f64 / DRAWS as f64).ln())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_standard_over_the_draws() {
+        let column: Vec<f64> = (0..999).map(|s| (s as f64 - 499.0).powi(3)).collect();
+        let score = Score::new(&column, false);
+        let scores: Vec<f64> = column.iter().map(|x| score.of(*x)).collect();
+        let (mean, variance) = moments(&scores);
+        assert!(mean.abs() < 1e-9 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+        assert!(score.of(1e12) > 3.0 && score.of(f64::NEG_INFINITY) < -3.0);
+        assert_eq!(Score::new(&[1.0; 20], true).of(0.0), -10.0);
+    }
+
+    #[test]
+    fn nested_rhat_compares_superchains_with_their_chains() {
+        assert_eq!(nested_rhat(&[(1.0, 2.0), (1.0, 3.0)]), 1.0);
+        assert!((nested_rhat(&[(0.0, 1.0), (2.0, 1.0)]) - 3.0_f64.sqrt()).abs() < 1e-12);
+    }
+}
