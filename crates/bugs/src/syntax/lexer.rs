@@ -92,8 +92,9 @@ impl Lexer<'_> {
             } else if c == '#' {
                 self.at += rest.find('\n').unwrap_or(rest.len());
             } else if rest.starts_with("/*") {
-                match rest.find("*/") {
-                    Some(end) => self.at += end + 2,
+                // The star that opens a comment does not also close it.
+                match rest[2..].find("*/") {
+                    Some(end) => self.at += end + 4,
                     None => {
                         let span = Span::new(self.at, self.at + 2);
                         self.diagnostics.push(
