@@ -146,6 +146,8 @@ messages! {
 messages! {
     more_data_than_the_loop_reads: "model {\n  mu ~ dnorm(0, 1)\n  for (i in 1:3) {\n    y[i] ~ dnorm(mu + x[i] + w[i, 1], 1)\n  }\n}\n",
         "y <- c(1, 2, 3, 4, 5)\nx <- c(1, 2, 3, 4, 5, 6)\nw <- structure(1:10, .Dim = c(5, 2))";
+    a_triangle_of_data: "model { p ~ dbeta(1, 1) for (i in 1:2) { for (j in (i + 1):3) { y[i, j] ~ dbern(p) } } }",
+        "y <- structure(c(0, 1, 1, 1, 0, 0, 1, 0, 0), .Dim = c(3, 3))";
     data_that_others_lag_behind: "model {\n  y[1] ~ dnorm(0, 1)\n  for (i in 1:2) {\n    y[i + 1] ~ dnorm(x[i] * a + y[i], 1)\n  }\n  a ~ dnorm(0, 1)\n}\n",
         "y <- c(1, 2, 3, NA)\nx <- c(1, 2, 3)";
     unused_data: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) }", "y <- 1\nx <- 2";

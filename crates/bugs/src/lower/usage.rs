@@ -36,7 +36,8 @@ pub(super) fn unused(symbols: &[Symbol], data: &Data) -> Vec<Diagnostic> {
 }
 
 /// Warnings about data that go on after the last entry (of a matrix, the last row) that the model uses. A single entry left over
-/// is no mistake in a series that others lag behind; it is one if the entries have a distribution.
+/// is no mistake in a series that others lag behind, nor a single row of a matrix of which a triangle is used; it is one in a vector
+/// whose entries have a distribution.
 pub(super) fn longer(symbols: &[Symbol], arrays: &[ArrayState]) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
     for (symbol, array) in symbols.iter().zip(arrays) {
@@ -49,7 +50,7 @@ pub(super) fn longer(symbols: &[Symbol], arrays: &[ArrayState]) -> Vec<Diagnosti
         let Some(given) = (used..rows).rev().find(|row| any(*row, &|k| !data[k].is_nan())).map(|row| row + 1) else {
             continue;
         };
-        if given - used < 2 && symbol.defined.is_none() {
+        if given - used < 2 && (symbol.defined.is_none() || extent.len() > 1) {
             continue;
         }
         let (name, noun) = (array.name, if extent.len() > 1 { "rows" } else { "entries" });
