@@ -91,9 +91,9 @@ impl Lexer<'_> {
                 self.at += c.len_utf8();
             } else if c == '#' {
                 self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
+            } else if let Some(comment) = rest.strip_prefix("/*") {
                 // The star that opens a comment does not also close it.
-                match rest[2..].find("*/") {
+                match comment.find("*/") {
                     Some(end) => self.at += end + 4,
                     None => {
                         let span = Span::new(self.at, self.at + 2);
