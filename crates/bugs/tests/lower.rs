@@ -74,6 +74,8 @@ fn arithmetic() {
         "exp(a[1]) + log(a[3]) + sqrt(a[3]) + abs(a[2])",
         &[0.7_f64.exp() + 1.5_f64.ln() + 1.5_f64.sqrt() + 0.4],
     );
+    assert_value("log10(a[3]) + log10(1000)", &[1.5_f64.log10() + 3.0]);
+    assert_value("pi * a[1]", &[std::f64::consts::PI * 0.7]);
     assert_value("round(a[3] * 1.1) + trunc(a[3] * 1.1)", &[3.0]);
 }
 
@@ -119,7 +121,36 @@ fn vectors_and_matrices() {
     assert_value("a[] %*% a[]", &[0.49 + 0.16 + 2.25]);
     assert_value("a[1] + logdet(R[,])", &[0.7 + 1.75_f64.ln()]);
     assert_value("a[1] * inverse(R)", &[0.7 / 1.75, -0.35 / 1.75, -0.35 / 1.75, 1.4 / 1.75]);
+    // Upper triangular, as in R and NIMBLE; x[2, 1] is 0 and not reported.
+    assert_value("a[1] * chol(R)", &[0.7 * 2.0_f64.sqrt(), 0.35 / 2.0_f64.sqrt(), 0.7 * 0.875_f64.sqrt()]);
     assert_value("a[1] * t(R[1:2, c(2, 1)])", &[0.35, 0.7, 1.4, 0.35]);
+}
+
+/// Catches a name of the program that is taken for the constant.
+#[test]
+fn pi_can_be_a_variable() {
+    let found = calculated("model { a ~ dnorm(0, 1) y ~ dnorm(a, 1) x <- a * pi }", "y <- 0\npi <- 3", &[("a", 0.5)]);
+    assert_eq!(found["x"], 1.5);
+}
+
+/// The densities of distributions that are written with others.
+#[test]
+fn the_half_cauchy_density() {
+    let density = |prior: &str, s: f64| {
+        let source = format!("model {{ s ~ {prior} y ~ dnorm(s, 1) }}");
+        model(compiled(&source, "y <- 0", &Options::default()).graph).log_density(&[s]).unwrap()
+    };
+    for s in [0.3_f64, 2.0, 7.0] {
+        let likelihood = -0.5 * s * s - 0.5 * (2.0 * std::f64::consts::PI).ln();
+        // 2 / (π · 2.5 · (1 + (s / 2.5)²)).
+        let cauchy = (2.0 / (std::f64::consts::PI * 2.5 * (1.0 + (s / 2.5).powi(2)))).ln();
+        assert!((density("dhalfcauchy(2.5)", s) - likelihood - cauchy).abs() < 1e-12);
+        // Up to 10 lies the share (2 / π) arctan(4).
+        let share = (2.0 / std::f64::consts::PI * 4.0_f64.atan()).ln();
+        assert!((density("dhalfcauchy(2.5) T(, 10)", s) - likelihood - cauchy + share).abs() < 1e-9);
+        assert!((density("dhalfcauchy(2.5) T(-1, 10)", s) - likelihood - cauchy + share).abs() < 1e-9);
+        assert!((density("dflat() T(0,)", s) - likelihood).abs() < 1e-12);
+    }
 }
 
 /// A matrix is made a vector by column, the first index fastest; JAGS 4.3.1 gives these numbers.

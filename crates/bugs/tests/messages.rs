@@ -40,6 +40,12 @@ messages! {
     an_old_header: "model leuk;\nconst N = 42;\n{ x ~ dnorm(0, 1) }", "";
     a_character_of_an_editor: "model { x <- 3 \u{2212} 2 }", "";
     text_in_quotes: "model { x <- \"a\" }", "";
+    a_comment_that_is_hardly_open: "model { /*/ x <- 3 */ x ~ dnorm(0, 1) } /*/", "";
+    a_program_for_stan: "data {\n  int<lower=0> N;\n  vector[N] y;\n}\nparameters {\n  real mu;\n  real<lower=0> sigma;\n}\n\
+        model {\n  y ~ normal(mu, sigma);\n}\n", "N <- 1";
+    a_program_for_stan_in_short: "model { real<lower=0> sigma; y ~ normal(0, sigma); }", "y <- 1";
+    a_program_for_pymc: "import pymc as pm\nwith pm.Model() as model:\n    mu = pm.Normal(\"mu\", 0, 1)\n", "";
+    a_comment_about_stan: "# import pymc; parameters {\nmodel { x ~ dnorm(0, 1 }", "";
     an_open_comment: "model { x ~ dnorm(0, 1) } /* to be done", "";
     a_branch: "model {\n  if (x > 0) { y <- 1 }\n  x ~ dnorm(0, 1)\n}\n", "";
     a_link_with_a_distribution: "model { log(x) ~ dnorm(0, 1) }", "";
@@ -58,6 +64,10 @@ messages! {
     a_distribution_with_a_slip: "model { x ~ dnrom(0, 1) y ~ dpios(3) }", "";
     a_distribution_from_nowhere: "model { x ~ quux(0, 1) }", "";
     a_half_cauchy: "model { x ~ dhalfcauchy(25) }", "";
+    a_half_cauchy_with_a_scale_of_zero: "model { x ~ dhalfcauchy(0) }", "";
+    a_half_cauchy_with_a_location: "model { x ~ dhalfcauchy(0, 2) }", "";
+    distributions_of_other_programs: "model {\n  a ~ dhalfnorm(1)\n  b ~ dhalft(1, 3)\n  c ~ dinv.gamma(1, 1)\n  d ~ dinvchisq(3)\n  \
+        E[1:2, 1:2] ~ dinvwish(R, 3)\n  f ~ dconstraint(a > b)\n  g ~ dtruncnorm(0, 1)\n}\n", "R <- 1";
     a_distribution_that_is_not_supported: "model { y ~ dnormmix(m, t, p) }", "m <- c(1, 2)\nt <- c(1, 1)\np <- c(1, 1)";
     a_function_as_a_distribution: "model { x ~ exp(3) }", "";
     a_distribution_as_a_function: "model { x <- dnorm(0, 1) }", "";
@@ -134,6 +144,12 @@ messages! {
 
 // Warnings and notes.
 messages! {
+    more_data_than_the_loop_reads: "model {\n  mu ~ dnorm(0, 1)\n  for (i in 1:3) {\n    y[i] ~ dnorm(mu + x[i] + w[i, 1], 1)\n  }\n}\n",
+        "y <- c(1, 2, 3, 4, 5)\nx <- c(1, 2, 3, 4, 5, 6)\nw <- structure(1:10, .Dim = c(5, 2))";
+    a_triangle_of_data: "model { p ~ dbeta(1, 1) for (i in 1:2) { for (j in (i + 1):3) { y[i, j] ~ dbern(p) } } }",
+        "y <- structure(c(0, 1, 1, 1, 0, 0, 1, 0, 0), .Dim = c(3, 3))";
+    data_that_others_lag_behind: "model {\n  y[1] ~ dnorm(0, 1)\n  for (i in 1:2) {\n    y[i + 1] ~ dnorm(x[i] * a + y[i], 1)\n  }\n  a ~ dnorm(0, 1)\n}\n",
+        "y <- c(1, 2, 3, NA)\nx <- c(1, 2, 3)";
     unused_data: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) }", "y <- 1\nx <- 2";
     data_by_another_name: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) }", "Y <- 1";
     only_predicted: "model { y ~ dnorm(mu, 1) mu ~ dnorm(0, 1) y.new ~ dnorm(mu, 1) }", "y <- 1";

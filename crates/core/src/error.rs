@@ -95,7 +95,9 @@ pub enum Error {
     #[error("the model failed: {0}")]
     Model(String),
     /// A model's capability disagrees with its log joint.
-    #[error("the model's {capability} disagrees with its log joint for latent {latent}: {found}, expected {expected}")]
+    #[error(
+        "the model's {capability} disagrees with its log joint for latent {latent}: {found}, expected {expected}, at {point}"
+    )]
     Capability {
         /// Which capability: locals, conditionals or gradient.
         capability: &'static str,
@@ -105,6 +107,8 @@ pub enum Error {
         found: f64,
         /// The value from the log joint.
         expected: f64,
+        /// The latents where they disagree.
+        point: String,
     },
     /// The latents have too many values to enumerate, or infinitely many.
     #[error("the latents cannot be enumerated: {0}")]

@@ -117,6 +117,16 @@ impl GraphBuilder {
         self.arena.inverse(matrix, n)
     }
 
+    /// The upper triangular U of matrix = Uᵀ U for a symmetric positive definite n × n matrix, row-major, as R's `chol`.
+    ///
+    /// # Panics
+    /// If the matrix has fewer than n² elements.
+    pub fn cholesky(&mut self, matrix: &[Expr], n: usize) -> Vec<Expr> {
+        let rows = self.arena.cholesky(matrix, n);
+        let zero = self.arena.constant(0.0);
+        (0..n * n).map(|k| rows[k % n].get(k / n).copied().unwrap_or(zero)).collect()
+    }
+
     /// The logarithm of the determinant of a symmetric positive definite n × n matrix, row-major.
     ///
     /// # Panics

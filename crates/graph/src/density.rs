@@ -138,6 +138,13 @@ impl Expressions {
                 self.subtract(normal, log)
             }
             Distribution::Gamma { shape, rate } => self.log_gamma_density(x, shape, rate),
+            Distribution::InverseGamma { shape, scale } => {
+                let (log_x, log_scale, norm) = (self.log(x), self.log(scale), self.log_gamma(shape));
+                let more = self.linear(&[(shape, 1.0)], 1.0);
+                let (base, power, energy) =
+                    (self.multiply(shape, log_scale), self.multiply(more, log_x), self.divide(scale, x));
+                self.linear(&[(base, 1.0), (power, -1.0), (energy, -1.0), (norm, -1.0)], 0.0)
+            }
             Distribution::Exponential { rate } => {
                 let (log, energy) = (self.log(rate), self.multiply(rate, x));
                 self.subtract(log, energy)

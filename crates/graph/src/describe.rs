@@ -131,6 +131,7 @@ fn in_bugs(distribution: &Distribution) -> &'static str {
         Distribution::Normal { .. } => "dnorm",
         Distribution::LogNormal { .. } => "dlnorm",
         Distribution::Gamma { .. } => "dgamma",
+        Distribution::InverseGamma { .. } => "dinvgamma",
         Distribution::Exponential { .. } => "dexp",
         Distribution::ChiSquared { .. } => "dchisqr",
         Distribution::Beta { .. } => "dbeta",

@@ -59,6 +59,11 @@ pub enum Distribution {
         shape: Expr,
         rate: Expr,
     },
+    /// The reciprocal of a gamma with this shape and with this scale as its rate.
+    InverseGamma {
+        shape: Expr,
+        scale: Expr,
+    },
     Exponential {
         rate: Expr,
     },
@@ -170,6 +175,7 @@ impl Distribution {
             Self::Normal { .. } => "normal",
             Self::LogNormal { .. } => "log-normal",
             Self::Gamma { .. } => "gamma",
+            Self::InverseGamma { .. } => "inverse gamma",
             Self::Exponential { .. } => "exponential",
             Self::ChiSquared { .. } => "chi-squared",
             Self::Beta { .. } => "beta",
@@ -215,6 +221,7 @@ impl Distribution {
             Self::BetaBinomial { a, b, n } => vec![*a, *b, *n],
             Self::Normal { mean, precision } | Self::LogNormal { mean, precision } => vec![*mean, *precision],
             Self::Gamma { shape, rate } | Self::Weibull { shape, rate } => vec![*shape, *rate],
+            Self::InverseGamma { shape, scale } => vec![*shape, *scale],
             Self::ChiSquared { df } => vec![*df],
             Self::Beta { a, b } => vec![*a, *b],
             Self::Uniform { lower, upper } => vec![*lower, *upper],

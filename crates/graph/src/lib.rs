@@ -7,6 +7,7 @@
 mod algebra;
 mod builder;
 mod capabilities;
+mod constraint;
 mod density;
 mod describe;
 mod distribution;

@@ -18,7 +18,7 @@ impl Expressions {
     }
 
     /// The lower triangle L of a = L Lᵀ, row by row; only a's lower triangle is read.
-    fn cholesky(&mut self, a: &[Expr], n: usize) -> Vec<Vec<Expr>> {
+    pub(super) fn cholesky(&mut self, a: &[Expr], n: usize) -> Vec<Vec<Expr>> {
         let mut rows: Vec<Vec<Expr>> = Vec::with_capacity(n);
         for i in 0..n {
             let mut row: Vec<Expr> = Vec::with_capacity(i + 1);

@@ -132,6 +132,7 @@ fn draw(distribution: &Distribution, value: &dyn Fn(&Expr) -> f64, rng: &mut Str
         Distribution::Normal { mean, precision } => value(mean) + normal(rng) / value(precision).sqrt(),
         Distribution::LogNormal { mean, precision } => (value(mean) + normal(rng) / value(precision).sqrt()).exp(),
         Distribution::Gamma { shape, rate } => gamma(value(shape), value(rate), rng),
+        Distribution::InverseGamma { shape, scale } => gamma(value(shape), value(scale), rng).recip(),
         Distribution::Exponential { rate } => {
             let x: f64 = Exp1.sample(rng);
             x / value(rate)

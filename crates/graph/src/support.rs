@@ -42,6 +42,7 @@ impl Expressions {
         let mut span = match *distribution {
             Distribution::LogNormal { .. }
             | Distribution::Gamma { .. }
+            | Distribution::InverseGamma { .. }
             | Distribution::Exponential { .. }
             | Distribution::ChiSquared { .. }
             | Distribution::Weibull { .. }
@@ -152,6 +153,7 @@ pub(super) fn check_parameters(arena: &Expressions, name: &str, distribution: &D
         Distribution::Gamma { shape, rate } | Distribution::Weibull { shape, rate } => {
             positive("shape", shape).and(positive("rate", rate))
         }
+        Distribution::InverseGamma { shape, scale } => positive("shape", shape).and(positive("scale", scale)),
         Distribution::Exponential { rate }
         | Distribution::Laplace { rate, .. }
         | Distribution::Logistic { rate, .. } => positive("rate", rate),
@@ -231,6 +233,7 @@ pub(super) fn check_value(
             | Distribution::ChiSquared { .. }
             | Distribution::Weibull { .. } => (Some(0.0), None, true),
             Distribution::LogNormal { .. }
+            | Distribution::InverseGamma { .. }
             | Distribution::GeneralisedGamma { .. }
             | Distribution::FDistribution { .. }
             | Distribution::HalfFlat => (Some(0.0), None, false),

@@ -9,6 +9,9 @@ use std::f64::consts::LN_2;
 /// The most values that the normalising constant of a truncated count may be summed over.
 const TERMS_MAX: f64 = 10_000.0;
 
+/// In place of 0 as a bound of a positive variable, so that its logarithm and its reciprocal have finite derivatives.
+const LEAST: f64 = 1e-100;
+
 /// The cumulative distribution function of a standardised variable.
 #[derive(Clone, Copy, Debug)]
 enum Cumulative {
@@ -82,7 +85,7 @@ impl Expressions {
                 Ok(self.log_survival_between(low, high))
             }
             Distribution::Pareto { shape, lower: least } => {
-                let [low, high] = [lower, upper].map(|b| {
+                let [low, high] = [self.above_zero(lower), upper].map(|b| {
                     b.map(|b| {
                         let ratio = self.divide(b, least);
                         let log = self.log(ratio);
@@ -93,6 +96,11 @@ impl Expressions {
             }
             Distribution::Gamma { shape, rate } => {
                 let [low, high] = [self.above_zero(lower), upper].map(|b| b.map(|b| self.multiply(rate, b)));
+                Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
+            }
+            // The reciprocal is a gamma, between the reciprocals of the bounds.
+            Distribution::InverseGamma { shape, scale } => {
+                let [low, high] = [upper, self.above_zero(lower)].map(|b| b.map(|b| self.divide(scale, b)));
                 Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
             }
             Distribution::ChiSquared { df } => {
@@ -128,10 +136,22 @@ impl Expressions {
             Distribution::Uniform { lower: least, upper: most } => {
                 let low = lower.map_or(least, |e| self.binary(Binary::Max, e, least));
                 let high = upper.map_or(most, |e| self.binary(Binary::Min, e, most));
-                let (inside, all) = (self.subtract(high, low), self.subtract(most, least));
-                let (inside, all) = (self.log(inside), self.log(all));
+                let (inside, all) = (self.log_width(low, high), self.log_width(least, most));
                 Ok(self.subtract(inside, all))
             }
+            // Between two bounds a flat distribution is uniform; with one it stays improper, with density 1.
+            Distribution::Flat => match (lower, upper) {
+                (Some(low), Some(high)) => Ok(self.log_width(low, high)),
+                _ => Ok(self.constant(0.0)),
+            },
+            Distribution::HalfFlat => match upper {
+                Some(high) => {
+                    let zero = self.constant(0.0);
+                    let low = lower.map_or(zero, |low| self.binary(Binary::Max, low, zero));
+                    Ok(self.log_width(low, high))
+                }
+                None => Ok(self.constant(0.0)),
+            },
             _ => Err(format!("its {} distribution cannot be truncated", distribution.name())),
         }?;
         match self.value(share) {
@@ -140,9 +160,20 @@ impl Expressions {
         }
     }
 
-    /// Drops a lower bound that does not restrict a positive distribution.
-    fn above_zero(&self, bound: Option<Expr>) -> Option<Expr> {
-        bound.filter(|e| !self.value(*e).is_some_and(|x| x <= 0.0))
+    /// log(high − low).
+    fn log_width(&mut self, low: Expr, high: Expr) -> Expr {
+        let width = self.subtract(high, low);
+        self.log(width)
+    }
+
+    /// The lower bound of a positive distribution: none if it does not restrict it, and positive if its sign is not known.
+    fn above_zero(&mut self, bound: Option<Expr>) -> Option<Expr> {
+        let bound = bound.filter(|e| !self.value(*e).is_some_and(|x| x <= 0.0))?;
+        if self.known(bound).nonnegative {
+            return Some(bound);
+        }
+        let least = self.constant(LEAST);
+        Some(self.binary(Binary::Max, bound, least))
     }
 
     fn standardised(&mut self, x: Expr, mean: Expr, precision: Expr) -> Expr {

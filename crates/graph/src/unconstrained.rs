@@ -4,13 +4,14 @@
 //! built by stick-breaking and a precision matrix from its Cholesky factor; each adds its log Jacobian to the density. Latents
 //! that no observation depends on are left out: their posterior is their prior, and they are drawn from it afterwards.
 
+use super::constraint::{Constraint, Form, constraints};
 use super::distribution::{Distribution, VectorDistribution};
 use super::error::GraphError;
 use super::expression::{Expr, Expressions, Known, Node};
 use super::node::{AnyDistribution, Graph, Random};
 use super::operation::{Binary, Unary};
 use super::rewrite::Shape;
-use super::support::{End, Span};
+use super::support::End;
 use hyperprior::model::Support;
 use std::f64::consts::LN_2;
 
@@ -61,14 +62,6 @@ pub(crate) struct Unconstrained {
     pub(crate) terms: Vec<Term>,
 }
 
-/// The limits that observations set on a latent.
-#[derive(Clone, Copy, Debug, Default)]
-struct Constraint {
-    span: Span,
-    /// The smallest count.
-    least: f64,
-}
-
 /// Marks the expressions and random nodes that the observations depend on.
 fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     let mut expressions = vec![false; graph.arena.len()];
@@ -104,41 +97,10 @@ fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     (expressions, random)
 }
 
-/// The limits that observed counts and intervals set on their latents.
-fn constraints(graph: &Graph) -> Vec<Constraint> {
-    let mut constraints = vec![Constraint::default(); graph.leaves.len()];
-    let arena = &graph.arena;
-    let leaf = |e: Expr| match arena.node(e) {
-        Node::Leaf(l) => Some(l as usize),
-        _ => None,
-    };
-    for node in graph.random.iter().filter(|r| r.is_observed) {
-        let Some(value) = arena.value(node.value[0]) else { continue };
-        match &node.distribution {
-            AnyDistribution::Scalar(Distribution::Binomial { n, .. } | Distribution::BetaBinomial { n, .. }) => {
-                if let Some(l) = leaf(*n) {
-                    constraints[l].least = constraints[l].least.max(value);
-                }
-            }
-            AnyDistribution::Scalar(Distribution::Interval { time, cuts }) => {
-                if let Some(l) = leaf(*time) {
-                    let cut = |k: f64| {
-                        let inside = k >= 0.0 && (k as usize) < cuts.len();
-                        inside.then(|| arena.value(cuts[k as usize])).flatten().map(End::Number)
-                    };
-                    constraints[l].span.narrow(cut(value - 1.0), cut(value));
-                }
-            }
-            _ => {}
-        }
-    }
-    constraints
-}
-
 impl Unconstrained {
     pub(crate) fn new(graph: &Graph) -> Result<Self, GraphError> {
         let (expressions, random) = active(graph);
-        let constraints = constraints(graph);
+        let constraints = constraints(graph)?;
         let mut this = Self {
             arena: Expressions::default(),
             coordinates: Vec::new(),
@@ -210,15 +172,7 @@ impl Unconstrained {
                 Ok(None)
             }
             AnyDistribution::Scalar(distribution) => {
-                let mut span = graph.arena.span(distribution, node.bounds);
-                span.narrow(constraint.span.lower, constraint.span.upper);
-                let end = |this: &mut Self, end: Option<End>| {
-                    end.map(|end| match end {
-                        End::Number(x) => this.arena.constant(x),
-                        End::Of(e) => made[e.0 as usize],
-                    })
-                };
-                let (lower, upper) = (end(self, span.lower), end(self, span.upper));
+                let (lower, upper) = self.ends(graph, distribution, node, constraint, made);
                 let transform = match (lower, upper) {
                     (None, None) => Transform::Identity,
                     (Some(end), None) => Transform::Above(end),
@@ -247,6 +201,37 @@ impl Unconstrained {
                 Ok(None)
             }
         }
+    }
+
+    /// The bounds of a continuous latent.
+    fn ends(
+        &mut self,
+        graph: &Graph,
+        distribution: &Distribution,
+        node: &Random,
+        constraint: &Constraint,
+        made: &[Expr],
+    ) -> (Option<Expr>, Option<Expr>) {
+        if constraint.lower.is_empty() && constraint.upper.is_empty() {
+            let span = graph.arena.span(distribution, node.bounds);
+            return [span.lower, span.upper]
+                .map(|end| {
+                    end.map(|end| match end {
+                        End::Number(x) => self.arena.constant(x),
+                        End::Of(e) => made[e.0 as usize],
+                    })
+                })
+                .into();
+        }
+        let mut outermost = |forms: &[Form], pick: Binary| {
+            let mut bounds = Vec::with_capacity(forms.len());
+            for form in forms {
+                let terms: Vec<(Expr, f64)> = form.terms.iter().map(|(e, w)| (made[e.0 as usize], *w)).collect();
+                bounds.push(self.arena.linear(&terms, form.constant));
+            }
+            bounds.into_iter().reduce(|a, b| self.arena.binary(pick, a, b))
+        };
+        (outermost(&constraint.lower, Binary::Max), outermost(&constraint.upper, Binary::Min))
     }
 
     fn transform_discrete(

@@ -2,6 +2,7 @@
 
 use crate::data::Array;
 use hyperprior_graph::Expr;
+use std::cell::Cell;
 
 /// No relation defines the element.
 pub(super) const UNDEFINED: u32 = u32::MAX;
@@ -30,6 +31,8 @@ pub(super) struct ArrayState<'a> {
     pub values: Vec<Option<Expr>>,
     /// The value of a scalar that does not depend on the rest of the model; known before loops are unrolled.
     pub early: Option<f64>,
+    /// Which elements of the data something is calculated from.
+    pub used: Vec<Cell<bool>>,
     /// Whether its name is written without brackets.
     pub bare: bool,
 }
@@ -46,6 +49,7 @@ impl<'a> ArrayState<'a> {
             definitions: Vec::new(),
             values: Vec::new(),
             early: None,
+            used: data.map_or(Vec::new(), |array| vec![Cell::new(false); array.values.len()]),
             bare,
         }
     }
@@ -70,6 +74,13 @@ impl<'a> ArrayState<'a> {
     /// The datum of an element, if it is not missing.
     pub fn datum(&self, flat: usize) -> Option<f64> {
         self.data.map(|data| data[flat]).filter(|x| !x.is_nan())
+    }
+
+    /// Notes that something is calculated from an element.
+    pub fn mark(&self, flat: usize) {
+        if let Some(used) = self.used.get(flat) {
+            used.set(true);
+        }
     }
 
     /// The name of an element: `x`, `x[3]`, `x[2,1]`.

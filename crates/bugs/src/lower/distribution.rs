@@ -6,12 +6,20 @@ use super::names::Family;
 use super::value::Value;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Span;
-use hyperprior_graph::{Distribution, Expr, VectorDistribution};
+use hyperprior_graph::{Distribution, Expr, Function, VectorDistribution};
 
 /// The distribution of a scalar, or of an array with its extents.
 pub(super) enum AnyDistribution {
-    Scalar(Distribution),
+    /// With whether it is restricted to positive values.
+    Scalar(Distribution, Sign),
     Vector(VectorDistribution, Vec<usize>),
+}
+
+/// Which values a scalar distribution is restricted to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    Any,
+    Positive,
 }
 
 impl<'a> Engine<'a> {
@@ -69,6 +77,10 @@ impl<'a> Engine<'a> {
         }
         let distribution = match family {
             Family::Categorical => Distribution::Categorical { weights: self.vector(&parameters[0], frame)? },
+            Family::HalfCauchy => {
+                let distribution = self.half_cauchy(&parameters[0], frame)?;
+                return Ok(AnyDistribution::Scalar(distribution, Sign::Positive));
+            }
             Family::Interval => {
                 let time = self.number(&parameters[0], "the time of dinterval", frame)?;
                 Distribution::Interval { time, cuts: self.vector(&parameters[1], frame)? }
@@ -87,7 +99,21 @@ impl<'a> Engine<'a> {
                 }
             }
         };
-        Ok(AnyDistribution::Scalar(distribution))
+        Ok(AnyDistribution::Scalar(distribution, Sign::Any))
+    }
+
+    /// The Cauchy distribution around 0 with this scale.
+    fn half_cauchy(&mut self, scale: &'a Node, frame: &Frame) -> Lowered<Distribution> {
+        let e = self.number(scale, "the scale of dhalfcauchy", frame)?;
+        if let Some(x) = self.builder.value(e).filter(|x| !(*x > 0.0)) {
+            let diagnostic = Diagnostic::error("the scale of dhalfcauchy must be above 0", scale.span)
+                .label(format!("it is {x}"))
+                .hint("write dhalfcauchy(scale), with the median of the distribution as its scale");
+            return Err(self.fail("distribution", frame, diagnostic));
+        }
+        let (zero, one, power) = (self.builder.constant(0.0), self.builder.constant(1.0), self.builder.constant(-2.0));
+        let precision = self.builder.call(Function::Power, &[e, power]);
+        Ok(Distribution::StudentT { mean: zero, precision, df: one })
     }
 
     fn vector_distribution(
@@ -141,6 +167,7 @@ fn scalar_distribution(family: Family, x: &[Expr]) -> Option<Distribution> {
         (Family::Normal, &[mean, precision]) => Distribution::Normal { mean, precision },
         (Family::LogNormal, &[mean, precision]) => Distribution::LogNormal { mean, precision },
         (Family::Gamma, &[shape, rate]) => Distribution::Gamma { shape, rate },
+        (Family::InverseGamma, &[shape, scale]) => Distribution::InverseGamma { shape, scale },
         (Family::Exponential, &[rate]) => Distribution::Exponential { rate },
         (Family::ChiSquared, &[df]) => Distribution::ChiSquared { df },
         (Family::Beta, &[a, b]) => Distribution::Beta { a, b },

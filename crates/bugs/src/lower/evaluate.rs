@@ -235,6 +235,7 @@ impl<'a> Engine<'a> {
     /// The expression of an element that is used in a calculation.
     fn element(&mut self, array: usize, flat: usize, span: Span, frame: &Frame) -> Lowered<Expr> {
         let state = &self.arrays[array];
+        state.mark(flat);
         if let Some(Some(e)) = state.values.get(flat) {
             return Ok(*e);
         }

@@ -21,7 +21,12 @@ impl Engine<'_> {
         }
         if !matches!(
             function,
-            Builtin::LogDeterminant | Builtin::Inverse | Builtin::Transpose | Builtin::NormalProbability
+            Builtin::LogDeterminant
+                | Builtin::Inverse
+                | Builtin::Cholesky
+                | Builtin::Transpose
+                | Builtin::NormalProbability
+                | Builtin::Log10
         ) {
             // The others are functions of vectors, with the elements of a matrix in column-major order.
             values = values.into_iter().map(as_vector).collect();
@@ -52,6 +57,16 @@ impl Engine<'_> {
                 let n = self.order_of("inverse", &values[0], span, frame)?;
                 let inverse = self.builder.inverse(values[0].elements(), n);
                 return Ok(Value::new(vec![n, n], inverse));
+            }
+            Builtin::Cholesky => {
+                let n = self.order_of("chol", &values[0], span, frame)?;
+                let factor = self.builder.cholesky(values[0].elements(), n);
+                return Ok(Value::new(vec![n, n], factor));
+            }
+            Builtin::Log10 => {
+                let log = self.elementwise(Function::Log, &values, span, frame)?;
+                let unit = Value::Scalar(self.builder.constant(std::f64::consts::LOG10_E));
+                return self.elementwise(Function::Multiply, &[log, unit], span, frame);
             }
             Builtin::Transpose => return self.transpose(&values[0], span, frame),
             Builtin::Combine => return Ok(Value::vector(flatten(values))),

@@ -71,7 +71,11 @@ impl<'a> Engine<'a> {
                     Some(value) => value,
                     // An element with a relation must wait for it, even if its value is in the data.
                     None if !self.unrolling && !array.definitions.is_empty() => return None,
-                    None => array.datum(self.direct(reference, frame)?)?,
+                    None => {
+                        let flat = self.direct(reference, frame)?;
+                        array.mark(flat);
+                        array.datum(flat)?
+                    }
                 };
                 (value.fract() == 0.0 && value.abs() < 1e15).then_some(value as i64)
             }

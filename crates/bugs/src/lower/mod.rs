@@ -137,6 +137,9 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
         diagnostics.extend(engine.set_starts(init));
     }
     diagnostics.extend(usage::unused(&resolver.symbols, data));
+    if program.data.is_empty() {
+        diagnostics.extend(usage::longer(&resolver.symbols, &engine.arrays));
+    }
     if has_errors(&diagnostics) {
         return Err(diagnostics);
     }

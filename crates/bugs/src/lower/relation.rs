@@ -1,6 +1,6 @@
 //! Lowers one instance of a relation to the graph builder.
 
-use super::distribution::AnyDistribution;
+use super::distribution::{AnyDistribution, Sign};
 use super::engine::{Engine, Failed, Frame, Lowered};
 use super::ir::{Kind, Node, Relation, Restriction};
 use super::value::{Value, by, describe, dropped};
@@ -84,7 +84,7 @@ impl<'a> Engine<'a> {
             self.builder.set_origin(place);
         }
         match distribution {
-            AnyDistribution::Scalar(distribution) => {
+            AnyDistribution::Scalar(distribution, sign) => {
                 if flats.len() != 1 {
                     let name = self.arrays[array].name;
                     let message =
@@ -94,10 +94,13 @@ impl<'a> Engine<'a> {
                         .hint("draw one element at a time, in a loop: `for (i in 1:n) { x[i] ~ … }`");
                     return Err(self.fail("shapes", frame, diagnostic));
                 }
-                let bounds = match restriction {
+                let mut bounds = match restriction {
                     Some(restriction) => Some(self.bounds(restriction, &distribution.parameters(), frame)?),
                     None => None,
                 };
+                if sign == Sign::Positive {
+                    bounds = Some(self.above_zero(bounds));
+                }
                 let name = self.arrays[array].element_name(flats[0]);
                 let e = self
                     .builder
@@ -227,6 +230,14 @@ impl<'a> Engine<'a> {
             RestrictionKind::Interval => fixed && fixed_bounds,
         };
         Ok(Bounds { lower, upper, renormalised })
+    }
+
+    /// The part of these bounds above 0.
+    fn above_zero(&mut self, bounds: Option<Bounds>) -> Bounds {
+        let zero = self.builder.constant(0.0);
+        let Some(bounds) = bounds else { return Bounds { lower: Some(zero), upper: None, renormalised: true } };
+        let lower = bounds.lower.map_or(zero, |low| self.builder.call(Function::Max, &[low, zero]));
+        Bounds { lower: Some(lower), ..bounds }
     }
 
     fn bound(&mut self, node: &'a Option<Node>, frame: &Frame) -> Lowered<Option<Expr>> {

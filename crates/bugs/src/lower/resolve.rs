@@ -308,6 +308,9 @@ impl Resolver {
             symbol.given || symbol.defined.is_some()
         });
         let Some(&array) = known else {
+            if name == "pi" && variable.indices.is_none() {
+                return Some(NodeKind::Number(std::f64::consts::PI));
+            }
             self.undefined(variable);
             return None;
         };

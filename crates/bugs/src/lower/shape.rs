@@ -32,9 +32,11 @@ impl<'a> Engine<'a> {
                 }
             }
             NodeKind::Call { function, arguments } => match function {
-                Builtin::Elementwise(_) | Builtin::NormalProbability => self.common_shape(arguments.iter(), frame),
+                Builtin::Elementwise(_) | Builtin::NormalProbability | Builtin::Log10 => {
+                    self.common_shape(arguments.iter(), frame)
+                }
                 Builtin::Rank if arguments.len() == 2 => Some(Vec::new()),
-                Builtin::Inverse => self.shape_of(&arguments[0], frame),
+                Builtin::Inverse | Builtin::Cholesky => self.shape_of(&arguments[0], frame),
                 // A vector, even if the argument is a matrix.
                 Builtin::Sort | Builtin::Rank | Builtin::Order => self.shape_of(&arguments[0], frame).map(|shape| {
                     let count = shape.iter().product();

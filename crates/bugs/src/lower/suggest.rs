@@ -14,11 +14,13 @@ const DISTRIBUTIONS: &[&str] = &[
     "dnorm",
     "dlnorm",
     "dgamma",
+    "dinvgamma",
     "dexp",
     "dchisqr",
     "dbeta",
     "dunif",
     "dt",
+    "dhalfcauchy",
     "ddexp",
     "dlogis",
     "dweib",
@@ -38,6 +40,7 @@ const FUNCTIONS: &[&str] = &[
     "abs",
     "exp",
     "log",
+    "log10",
     "sqrt",
     "step",
     "logit",
@@ -73,6 +76,7 @@ const FUNCTIONS: &[&str] = &[
     "max",
     "inprod",
     "inverse",
+    "chol",
     "logdet",
     "length",
     "dim",
@@ -116,7 +120,9 @@ pub(super) fn distribution_hint(name: &str) -> String {
         "uniform" => "dunif(lower, upper)",
         "student" | "studentt" => "dt(mean, precision, degrees)",
         "cauchy" => "dt(location, 1 / scale^2, 1)",
-        "halfcauchy" => "dt(0, 1 / scale^2, 1) T(0,)",
+        "halfcauchy" => "dhalfcauchy(scale)",
+        "halft" | "halfstudent" | "halfstudentt" => "dt(0, 1 / scale^2, degrees) T(0,)",
+        "truncnorm" | "truncnormal" | "tnorm" => "dnorm(mean, precision) T(lower, upper)",
         "halfnormal" | "halfnorm" => "dnorm(0, precision) T(0,)",
         "laplace" | "doubleexponential" => "ddexp(mean, rate)",
         "logistic" => "dlogis(mean, rate)",
@@ -125,9 +131,13 @@ pub(super) fn distribution_hint(name: &str) -> String {
         "multinomial" => "dmulti(p[], n)",
         "multivariatenormal" | "mvnorm" | "mvnormal" | "multinormal" => "dmnorm(mean[], precision[,])",
         "wishart" => "dwish(scale[,], degrees)",
-        "inversegamma" | "invgamma" | "igamma" => {
-            return "draw the inverse, `tau ~ dgamma(a, b)`, and define `v <- 1 / tau`".into();
+        "inversegamma" | "invgamma" | "igamma" => "dinvgamma(shape, scale)",
+        "invchisq" | "invchisqr" | "inversechisq" => "dinvgamma(degrees / 2, 0.5)",
+        "invwish" | "invwishart" | "inversewishart" | "iwish" => {
+            let draw = "`Omega[1:k, 1:k] ~ dwish(R[,], degrees)`";
+            return format!("draw the inverse, {draw}, and define `Sigma[1:k, 1:k] <- inverse(Omega[,])`");
         }
+        "constraint" => return "write `one ~ dbern(step(a - b))`, with one = 1 in the data".into(),
         _ => match name.strip_prefix('r').map(|rest| format!("d{rest}")) {
             Some(density) if distribution(&density).is_some() => return format!("did you mean `{density}`?"),
             _ => {
@@ -160,10 +170,10 @@ pub(super) fn function_hint(name: &str) -> String {
         // trunc rounds towards zero.
         "floor" => "trunc(x) - (x < trunc(x))",
         "ceiling" | "ceil" => "trunc(x) + (x > trunc(x))",
-        "log10" => "log(x) / log(10)",
         "log2" => "log(x) / log(2)",
         "log1p" => "log(1 + x)",
         "expm1" => "exp(x) - 1",
+        "cholesky" => "chol(m[,])",
         "solve" | "inv" => "inverse(m[,])",
         "average" => "mean(x[])",
         "nrow" | "ncol" => "dim(x)",

@@ -91,9 +91,10 @@ impl Lexer<'_> {
                 self.at += c.len_utf8();
             } else if c == '#' {
                 self.at += rest.find('\n').unwrap_or(rest.len());
-            } else if rest.starts_with("/*") {
-                match rest.find("*/") {
-                    Some(end) => self.at += end + 2,
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                // The star that opens a comment does not also close it.
+                match comment.find("*/") {
+                    Some(end) => self.at += end + 4,
                     None => {
                         let span = Span::new(self.at, self.at + 2);
                         self.diagnostics.push(

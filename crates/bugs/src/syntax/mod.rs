@@ -4,6 +4,7 @@ pub mod ast;
 mod cursor;
 mod dialect;
 mod expression;
+mod foreign;
 mod lexer;
 mod parser;
 mod relation;

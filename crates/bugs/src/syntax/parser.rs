@@ -3,8 +3,9 @@
 use super::ast::{Declaration, Program, Relation};
 use super::cursor::{Parser, Read, Stop};
 use super::dialect::Dialect;
+use super::foreign::foreign;
 use super::lexer::{TokenKind, lex};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 
 /// A program as far as it could be parsed, and its errors and warnings.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,6 +23,9 @@ pub fn parse(source: &str, dialect: Dialect) -> Parsed {
     let program = parser.program();
     let mut diagnostics = parser.diagnostics;
     diagnostics.sort_by_key(|d| d.span);
+    if let Some(error) = diagnostics.iter().any(|d| d.severity == Severity::Error).then(|| foreign(source)).flatten() {
+        diagnostics = vec![error];
+    }
     Parsed { program, diagnostics }
 }
 

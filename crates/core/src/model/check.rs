@@ -145,10 +145,21 @@ fn compare(
         let expected = to.1[s] - from.1[s];
         let found = change(s);
         if expected.is_finite() && !agree(found, expected, 1e-8 * (1.0 + from.1[s].abs())) {
-            return Err(Error::Capability { capability, latent: model.latents().name(i), found, expected });
+            let (latent, point) = (model.latents().name(i), place(model.latents(), from.0, s));
+            return Err(Error::Capability { capability, latent, found, expected, point });
         }
     }
     Ok(true)
+}
+
+/// The steps of the central differences, relative to the size of a coordinate, and the least size. The first is accurate for most
+/// models; the others are tried where it disagrees with the gradient.
+const STEPS: [(f64, f64); 7] =
+    [(1e-5, 1e-3), (1e-4, 1e-3), (1e-6, 1e-3), (1e-5, 1.0), (1e-4, 1.0), (1e-3, 1.0), (1e-2, 1.0)];
+
+/// The length of a step at a coordinate.
+fn length((step, least): (f64, f64), at: f64) -> f64 {
+    step * at.abs().clamp(least, 1e3)
 }
 
 fn check_gradient(model: &dyn Model, z: &Batch, log_p: &[f64]) -> Result<()> {
@@ -157,28 +168,56 @@ fn check_gradient(model: &dyn Model, z: &Batch, log_p: &[f64]) -> Result<()> {
     let mut value = vec![0.0; points];
     let mut d_z = Batch::zeros(z.columns_len(), points);
     gradient.log_joint_gradient(z, &mut value, &mut d_z)?;
-    let (mut up, mut down) = (vec![0.0; points], vec![0.0; points]);
     for i in (0..z.columns_len()).filter(|&i| !model.latents().support(i).is_discrete()) {
-        let mut moved = z.clone();
-        let steps: Vec<f64> = z.column(i).iter().map(|v| 1e-5 * v.abs().clamp(1e-3, 1e3)).collect();
-        for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
-            *m += h;
-        }
-        model.log_joint(&moved, &mut up)?;
-        for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
-            *m -= 2.0 * h;
-        }
-        model.log_joint(&moved, &mut down)?;
-        for s in 0..points {
-            let expected = (up[s] - down[s]) / (2.0 * steps[s]);
-            let rounding = 1e-10 * (1.0 + log_p[s].abs()) / steps[s] * 1e-3;
-            if expected.is_finite() && !agree(d_z.get(i, s), expected, 1e-4 + rounding) {
-                let latent = model.latents().name(i);
-                return Err(Error::Capability { capability: "gradient", latent, found: d_z.get(i, s), expected });
+        let mut best = disagreements(model, (z, log_p), i, STEPS[0], &d_z)?;
+        // Next to where the density is 0 there is nothing to compare with.
+        best.iter_mut().filter(|(expected, _)| !expected.is_finite()).for_each(|(_, error)| *error = 0.0);
+        for step in &STEPS[1..] {
+            if best.iter().all(|(_, error)| *error <= 1.0) {
+                break;
             }
+            for (best, other) in best.iter_mut().zip(disagreements(model, (z, log_p), i, *step, &d_z)?) {
+                if other.1 < best.1 {
+                    *best = other;
+                }
+            }
+        }
+        if let Some(s) = best.iter().position(|(_, error)| *error > 1.0) {
+            return Err(Error::Capability {
+                capability: "gradient",
+                latent: model.latents().name(i),
+                found: d_z.get(i, s),
+                expected: best[s].0,
+                point: place(model.latents(), z, s),
+            });
         }
     }
     Ok(())
+}
+
+/// The central difference in coordinate `i` at each point, and its distance from the gradient in units of what is allowed.
+fn disagreements(model: &dyn Model, at: Point, i: usize, step: (f64, f64), d_z: &Batch) -> Result<Vec<(f64, f64)>> {
+    let (z, log_p) = at;
+    let (mut up, mut down) = (vec![0.0; log_p.len()], vec![0.0; log_p.len()]);
+    let mut moved = z.clone();
+    let steps: Vec<f64> = z.column(i).iter().map(|v| length(step, *v)).collect();
+    for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
+        *m += h;
+    }
+    model.log_joint(&moved, &mut up)?;
+    for (m, h) in moved.column_mut(i).iter_mut().zip(&steps) {
+        *m -= 2.0 * h;
+    }
+    model.log_joint(&moved, &mut down)?;
+    let disagreement = |s: usize| {
+        let (found, expected) = (d_z.get(i, s), (up[s] - down[s]) / (2.0 * steps[s]));
+        // A smaller step than the first may not excuse more.
+        let rounding = 1e-13 * (1.0 + log_p[s].abs()) / steps[s].max(length(STEPS[0], z.get(i, s)));
+        let allowed = (1e-4 + rounding) * (1.0 + found.abs().max(expected.abs()));
+        let error = (found - expected).abs() / allowed;
+        (expected, if error.is_finite() { error } else { f64::INFINITY })
+    };
+    Ok((0..log_p.len()).map(disagreement).collect())
 }
 
 /// Describes a draw for messages: the factor at fault if the model knows it, otherwise the first few latents with their values
@@ -187,11 +226,15 @@ pub(crate) fn describe(model: &dyn Model, z: &Batch, s: usize, log_p: f64) -> St
     if let Some(fault) = model.fault(z, s) {
         return fault.reason;
     }
-    let latents = model.latents();
+    format!("{} gives {log_p}", place(model.latents(), z, s))
+}
+
+/// The first few latents of a draw with their values.
+fn place(latents: &Latents, z: &Batch, s: usize) -> String {
     let shown = latents.len().min(6);
     let mut words: Vec<String> = (0..shown).map(|i| format!("{} = {:.4}", latents.name(i), z.get(i, s))).collect();
     if shown < latents.len() {
         words.push("…".to_owned());
     }
-    format!("{} gives {log_p}", words.join(", "))
+    words.join(", ")
 }

@@ -15,6 +15,7 @@ pub fn continuous_distributions() -> Graph {
         Distribution::Normal { mean: one, precision: shape },
         Distribution::LogNormal { mean: half, precision: shape },
         Distribution::Gamma { shape, rate: two },
+        Distribution::InverseGamma { shape, scale: two },
         Distribution::Exponential { rate: shape },
         Distribution::ChiSquared { df: shape },
         Distribution::Beta { a: shape, b: two },
@@ -53,6 +54,7 @@ fn unconstrained_densities_integrate_to_one() {
     type Make = Box<dyn Fn(&mut GraphBuilder) -> Distribution>;
     let distributions: Vec<(&str, Make)> = vec![
         ("gamma", Box::new(|g| Distribution::Gamma { shape: g.constant(2.0), rate: g.constant(1.5) })),
+        ("inverse gamma", Box::new(|g| Distribution::InverseGamma { shape: g.constant(2.5), scale: g.constant(1.5) })),
         ("beta", Box::new(|g| Distribution::Beta { a: g.constant(2.0), b: g.constant(3.0) })),
         ("uniform", Box::new(|g| Distribution::Uniform { lower: g.constant(-1.0), upper: g.constant(4.0) })),
         ("weibull", Box::new(|g| Distribution::Weibull { shape: g.constant(1.5), rate: g.constant(0.7) })),
@@ -113,7 +115,7 @@ fn unconstrained_densities_integrate_to_one() {
     }
 }
 
-const DISTRIBUTIONS: usize = 14;
+const DISTRIBUTIONS: usize = 16;
 const BETA: usize = 6;
 
 /// Every continuous distribution that can be truncated, with a parameter that may be random.
@@ -133,6 +135,8 @@ fn truncatable(shape: Expr, two: Expr) -> [Distribution; DISTRIBUTIONS] {
         Distribution::Pareto { shape, lower: two },
         Distribution::GeneralisedGamma { shape, rate: two, power: shape },
         Distribution::FDistribution { n: two, m: shape },
+        Distribution::InverseGamma { shape, scale: two },
+        Distribution::InverseGamma { shape: two, scale: shape },
     ]
 }
 
@@ -217,4 +221,22 @@ fn censored_latents_are_observations() {
     assert_eq!(model.latents().len(), 2);
     assert_eq!(model.prior_only().count(), 0);
     hyperprior::check(&model, 3).unwrap();
+}
+
+/// The reciprocal of a gamma has its density times the derivative of the reciprocal.
+#[test]
+fn the_inverse_gamma_density() {
+    let mut g = GraphBuilder::new();
+    let (shape, scale, one) = (g.constant(2.5), g.constant(1.5), g.constant(1.0));
+    let x = g.stochastic("x", Distribution::InverseGamma { shape, scale }, None, None).unwrap();
+    g.stochastic("y", Distribution::Normal { mean: x, precision: one }, None, Some(0.0)).unwrap();
+    let model = g.build().unwrap().model().unwrap();
+    for x in [0.1_f64, 0.7, 4.0] {
+        // Γ(2.5) = ¾ √π.
+        let norm = (0.75 * std::f64::consts::PI.sqrt()).ln();
+        let prior = 2.5 * 1.5_f64.ln() - norm - 3.5 * x.ln() - 1.5 / x;
+        let likelihood = -0.5 * x * x - 0.5 * (2.0 * std::f64::consts::PI).ln();
+        let found = model.log_density(&[x]).unwrap();
+        assert!((found - prior - likelihood).abs() < 1e-12, "{x}: {found}");
+    }
 }

@@ -10,6 +10,7 @@ mod draws;
 mod faults;
 mod formulas;
 mod inference;
+mod latent_bounds;
 mod marginalisation;
 mod prediction;
 mod tape;
