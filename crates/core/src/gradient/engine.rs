@@ -22,7 +22,8 @@ const BLOCK: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Estimate {
-    /// The mean integrand.
+    /// The mean integrand. If draws were invalid, it is the bound of q restricted to the others: their mean plus the log of their
+    /// share.
     pub elbo: f64,
     /// How many draws were invalid because their integrand was not finite.
     pub dropped: usize,
@@ -164,6 +165,7 @@ impl GradientEngine {
         if dropped == drawn {
             return Err(self.not_finite(model, step));
         }
+        let elbo = self.restricted_bound(dropped);
         let mut worst = f64::INFINITY;
         for (value, dropped) in self.values.iter_mut().zip(&self.dropped) {
             *value /= (self.settings.draws - dropped) as f64;
@@ -187,8 +189,20 @@ impl GradientEngine {
             }
         }
         q.prior().weights_pullback(theta, &self.values, d_theta);
-        let elbo = self.log_pi.iter().zip(&self.values).map(|(p, v)| p.exp() * v).sum();
         Ok(Estimate { elbo, dropped, drawn })
+    }
+
+    /// E[f | A] + ln q(A) for the valid draws A, from the sums of each component.
+    fn restricted_bound(&self, dropped: usize) -> f64 {
+        let draws = self.settings.draws as f64;
+        let sum: f64 = self.log_pi.iter().zip(&self.values).map(|(p, sum)| p.exp() * (sum / draws)).sum();
+        if dropped == 0 {
+            return sum;
+        }
+        let kept =
+            self.log_pi.iter().zip(&self.dropped).map(|(p, dropped)| p.exp() * (draws - *dropped as f64) / draws);
+        let share: f64 = kept.sum();
+        sum / share + share.ln()
     }
 
     /// The error that names the first draw that is not finite.

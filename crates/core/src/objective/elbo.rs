@@ -42,6 +42,10 @@ pub struct Estimate {
 }
 
 /// The bounds of a fitted q. See [`evaluate`].
+///
+/// If some draws are invalid, because their integrand is not finite, the ELBO of q itself is −∞ or undefined. The bounds are then those
+/// of q restricted to A, the other draws: E\[integrand | A\] + ln q(A), where q(A) is estimated by their share. It is a lower bound on
+/// log p(x) for any A, and the standard errors include that of the share.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Bounds {
@@ -51,14 +55,14 @@ pub struct Bounds {
     pub conditional_entropy: Estimate,
     /// The importance-weighted lower bound with the settings' J.
     pub importance_lower: Estimate,
-    /// The importance-weighted upper bound on the exact ELBO of q(z), if J ≥ 1.
+    /// The importance-weighted upper bound on the exact ELBO of q(z), or of its restriction, if J ≥ 1.
     pub upper: Option<Estimate>,
-    /// The log of the evidence estimate p(x) = E[e^integrand], with the standard error of the log.
+    /// The log of the evidence estimate p(x) = E[e^integrand], with the standard error of the log. Invalid draws count as zeros.
     pub log_evidence: Estimate,
     /// The number of draws.
     pub drawn: usize,
-    /// The number of invalid draws, whose integrand was not finite; they are excluded. If there are any, q puts mass where the
-    /// model is impossible, and the true bounds are −∞.
+    /// The number of invalid draws, whose integrand was not finite. If there are any, q puts mass where the model is impossible, and
+    /// the bounds are those of q restricted to the rest.
     pub dropped: usize,
     /// The most common cause of invalid draws, if the model knows its factors.
     #[serde(default)]
@@ -126,20 +130,20 @@ pub fn evaluate(
     let mut log_pi = vec![0.0; components_len];
     q.prior().log_weights(theta, &mut log_pi);
     let strata = |f: &dyn Fn(&BlockResult) -> Vec<f64>| {
-        let mut strata: Vec<Vec<f64>> = vec![Vec::new(); components_len];
+        let mut strata = Strata { samples: vec![Vec::new(); components_len], log_pi: &log_pi, draws: settings.draws };
         for (k, block) in &results {
-            strata[*k].extend(f(block));
+            strata.samples[*k].extend(f(block));
         }
         strata
     };
-    let finite = |f: fn(&Contribution) -> f64| strata(&|block| block.contributions.iter().map(f).collect());
-    let weights = strata(&|block| block.log_weights.clone());
+    let restricted =
+        |f: fn(&Contribution) -> f64| strata(&|block| block.contributions.iter().map(f).collect()).restricted_bound();
     Ok(Bounds {
-        elbo: stratified(&finite(|c| c.elbo), &log_pi),
-        conditional_entropy: stratified(&finite(|c| c.conditional_entropy), &log_pi),
-        importance_lower: stratified(&finite(|c| c.lower), &log_pi),
-        upper: (settings.samples > 0).then(|| stratified(&finite(|c| c.upper), &log_pi)),
-        log_evidence: log_evidence(&weights, &log_pi),
+        elbo: restricted(|c| c.elbo),
+        conditional_entropy: restricted(|c| c.conditional_entropy),
+        importance_lower: restricted(|c| c.lower),
+        upper: (settings.samples > 0).then(|| restricted(|c| c.upper)),
+        log_evidence: strata(&|block| block.contributions.iter().map(|c| c.elbo).collect()).log_evidence(),
         drawn,
         dropped,
         fault: CommonFault::among(results.into_iter().flat_map(|(_, block)| block.faults).take(FAULTS).collect()),
@@ -147,9 +151,8 @@ pub fn evaluate(
 }
 
 struct BlockResult {
+    /// Of the valid draws.
     contributions: Vec<Contribution>,
-    /// The integrands, including those of impossible draws (−∞), which count as zero in the evidence.
-    log_weights: Vec<f64>,
     dropped: usize,
     example: Option<String>,
     faults: Vec<Fault>,
@@ -168,9 +171,8 @@ fn block(
     pass.forward(model, q, theta, phi)?;
     let own: Vec<f64> = (0..streams.len()).map(|s| pass.log_p[s] - pass.integrand[s]).collect();
     let (lower, upper) = pair(q, (theta, phi), (&pass.draws, pass.prepared()), &own, streams, samples);
-    let log_weights = pass.integrand.iter().copied().filter(|f| !f.is_nan()).collect();
     let contributions = Vec::with_capacity(streams.len());
-    let mut result = BlockResult { contributions, log_weights, dropped: 0, example: None, faults: Vec::new() };
+    let mut result = BlockResult { contributions, dropped: 0, example: None, faults: Vec::new() };
     for s in 0..streams.len() {
         let log_p = pass.log_p[s];
         if !pass.integrand[s].is_finite() {
@@ -192,24 +194,41 @@ fn block(
     Ok(result)
 }
 
-/// Σ_k π_k mean_k and its standard error, over the components with valid draws.
-fn stratified(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
-    let (mut value, mut variance, mut share) = (0.0, 0.0, 0.0);
-    for (sample, log_pi) in strata.iter().zip(log_pi).filter(|(sample, _)| !sample.is_empty()) {
-        let n = sample.len() as f64;
-        let mean = sample.iter().sum::<f64>() / n;
-        let spread = sample.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0);
-        share += log_pi.exp();
-        value += log_pi.exp() * mean;
-        variance += (2.0 * log_pi).exp() * spread / n;
-    }
-    Estimate { value: value / share, standard_error: variance.sqrt() / share }
+/// Values of the valid draws of each component, of which there were `draws`.
+struct Strata<'a> {
+    samples: Vec<Vec<f64>>,
+    log_pi: &'a [f64],
+    draws: usize,
 }
 
-/// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
-fn log_evidence(strata: &[Vec<f64>], log_pi: &[f64]) -> Estimate {
-    let top = strata.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
-    let scaled: Vec<Vec<f64>> = strata.iter().map(|sample| sample.iter().map(|x| (x - top).exp()).collect()).collect();
-    let mean = stratified(&scaled, log_pi);
-    Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
+impl Strata<'_> {
+    /// Σ_k π_k mean_k f over all draws, where invalid ones count as zero, and its standard error.
+    fn mean(&self, f: impl Fn(f64) -> f64) -> Estimate {
+        let (n, mut total) = (self.draws as f64, 0.0);
+        let (mut value, mut variance) = (0.0, 0.0);
+        for (sample, log_pi) in self.samples.iter().zip(self.log_pi) {
+            let mean = sample.iter().map(|x| f(*x)).sum::<f64>() / n;
+            let zeros = (self.draws - sample.len()) as f64;
+            let squares = sample.iter().map(|x| (f(*x) - mean).powi(2)).sum::<f64>() + zeros * mean * mean;
+            total += log_pi.exp();
+            value += log_pi.exp() * mean;
+            variance += (2.0 * log_pi).exp() * squares / (n - 1.0).max(1.0) / n;
+        }
+        Estimate { value: value / total, standard_error: variance.sqrt() / total }
+    }
+
+    /// E[f | A] + ln q(A) for the valid draws A. By the delta method, a draw moves it by 1_A (f − E[f | A] + 1)/q(A).
+    fn restricted_bound(&self) -> Estimate {
+        let share = self.mean(|_| 1.0).value;
+        let conditional = self.mean(|f| f).value / share;
+        let standard_error = self.mean(|f| (f - conditional + 1.0) / share).standard_error;
+        Estimate { value: conditional + share.ln(), standard_error }
+    }
+
+    /// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
+    fn log_evidence(&self) -> Estimate {
+        let top = self.samples.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+        let mean = self.mean(|x| (x - top).exp());
+        Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
+    }
 }

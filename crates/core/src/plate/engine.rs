@@ -240,8 +240,8 @@ impl<'a> PlateEngine<'a> {
         let plans = &self.global_plans;
         let backward = Backward { model: &given, q, theta, phi, plans, settings: &self.settings, weight: &weight };
         self.pass.backward(backward, d_theta, d_phi)?;
-        let elbo = self.pass.integrand.iter().zip(&weight).filter(|(_, w)| **w > 0.0).map(|(f, w)| f * w).sum();
-        Ok(Estimate { elbo, dropped, drawn })
+        let mean: f64 = self.pass.integrand.iter().zip(&weight).filter(|(_, w)| **w > 0.0).map(|(f, w)| f * w).sum();
+        Ok(Estimate { elbo: mean + (kept / draws_len as f64).ln(), dropped, drawn })
     }
 }
 
@@ -303,11 +303,13 @@ impl Worker {
                 return Err(Error::NotFinite { step, dropped: draws_len, drawn: draws_len, example });
             }
             // A draw that is impossible for this datum is replaced by the mean of the others, so that the globals keep the
-            // information in the rest of the data.
+            // information in the rest of the data. With the log of the share kept, it is the bound of the restricted q; with globals,
+            // approximately.
+            let share = (kept as f64 / draws_len as f64).ln();
             let mean = integrand.iter().filter(|f| f.is_finite()).sum::<f64>() / kept as f64;
             for ((w, f), value) in self.weight.iter_mut().zip(integrand).zip(&mut self.value) {
                 *w = if f.is_finite() { scale / kept as f64 } else { 0.0 };
-                *value += if f.is_finite() { *f } else { mean };
+                *value += if f.is_finite() { *f } else { mean } + share;
             }
             if betas.columns_len() > 0 && model.has_gradient() {
                 self.d_datum.reset(betas.columns_len(), draws_len);

@@ -6,6 +6,7 @@
 use crate::support::{
     Law, Small, assert_gradient, coins, every, fixed_noise, moves, numbers, priors, recursives, variational,
 };
+use hyperprior::gradient::{GradientEngine, GradientSettings};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::linalg::{lower_solve, packed, packed_len};
 use hyperprior::math::random::stream;
@@ -17,7 +18,7 @@ use hyperprior::prior::{Covariance, Gaussian, Mixture, Prior, Start};
 use hyperprior::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
 use hyperprior::{Model, Variational, exact};
 use hyperprior_testkit::enumerate::counts;
-use hyperprior_testkit::mean::MeanTest;
+use hyperprior_testkit::mean::{MeanTest, assert_mean};
 use hyperprior_testkit::quadrature::Rule;
 
 const HALF_LN_2_PI: f64 = 0.918_938_533_204_672_8;
@@ -80,6 +81,93 @@ fn an_impossible_state_counts_as_zero_in_the_evidence() {
     assert!(found.dropped > 0, "some draws are impossible");
     // A quarter of the draws is impossible; if they were ignored, the estimate would be too high by 0.29.
     test(found.log_evidence).assert(3.0_f64.ln() - 1.0, 0.1);
+}
+
+/// Two coins that cannot both show heads.
+fn forbidden() -> Small {
+    Small::new(&[Support::BINARY; 2], |z| {
+        if z[0] + z[1] == 2.0 { f64::NEG_INFINITY } else { 0.7 * z[0] - 0.4 * z[1] - 1.0 }
+    })
+}
+
+/// Two Gaussians over the coins' logits, one of which puts much more mass on the forbidden state.
+fn on_forbidden() -> (Variational, Vec<f64>) {
+    let prior = Mixture::new(2, 2, Covariance::Full).unwrap();
+    let q = variational(forbidden().latents(), Box::new(prior), Box::new(SameAsPrior));
+    let mut theta = vec![0.0; q.theta_len()];
+    let start = Start {
+        locations: vec![vec![1.5, 1.0], vec![-1.0, -0.5]],
+        scales: vec![vec![0.4; 2], vec![0.3; 2]],
+        covariances: vec![None, None],
+    };
+    q.prior().initialize(&start, &mut stream(2, 0, 0, 0), &mut theta);
+    (q, theta)
+}
+
+/// E[f | A] + ln q(A) and q(A), exact, for the possible states A.
+fn exact_restricted(model: &Small, q: &Variational, theta: &[f64]) -> (f64, f64) {
+    let law = Law { model, q, noise: Rule::normal(2, 0.5), latents: every(&[counts(1), counts(1)]) };
+    let (mut sum, mut share) = (0.0, 0.0);
+    for (k, log_pi) in law.log_weights(theta).iter().enumerate() {
+        let (pass, weight) = law.pass(theta, &[], k);
+        for (w, f) in weight.iter().zip(&pass.integrand).filter(|(_, f)| f.is_finite()) {
+            sum += log_pi.exp() * w * f;
+            share += log_pi.exp() * w;
+        }
+    }
+    (sum / share + share.ln(), share)
+}
+
+/// Catches a bound that leaves out impossible draws without the log of the share kept: the mean of the others exceeds the log
+/// evidence here. The estimates of the bound and of a gradient step are compared with enumeration.
+#[test]
+fn with_impossible_draws_the_bound_is_that_of_the_restricted_approximation() {
+    let model = forbidden();
+    let (q, theta) = on_forbidden();
+    let (exact, share) = exact_restricted(&model, &q, &theta);
+    let log_evidence = exact::posterior(&model, 1).unwrap().log_evidence;
+    assert!(exact < log_evidence && exact - share.ln() > log_evidence, "{exact} {share} {log_evidence}");
+    let found = bounds(&model, &q, (&theta, &[]), 40_000, 8);
+    let kept = 1.0 - found.dropped as f64 / found.drawn as f64;
+    assert!(kept < 0.8, "{kept}");
+    test(found.elbo).assert(exact, 0.05);
+    test(found.conditional_entropy).assert(exact, 0.05);
+    assert!(
+        found.importance_lower.value > found.elbo.value && found.importance_lower.value < log_evidence,
+        "{found:?}"
+    );
+    assert!(found.upper.is_some_and(|upper| upper.value > found.importance_lower.value), "{found:?}");
+    test(found.log_evidence).assert(log_evidence, 0.05);
+
+    let settings = GradientSettings::default().draws(512);
+    let mut engine = GradientEngine::new(&model, &q, &settings).unwrap();
+    let mut d_theta = vec![0.0; theta.len()];
+    let steps: Vec<f64> = (1..=200)
+        .map(|step| engine.step(&model, &q, (4, step), (&theta, &[]), (&mut d_theta, &mut [])).unwrap().elbo)
+        .collect();
+    assert_mean(&steps, exact, 0.05);
+}
+
+/// Catches a standard error without that of the share: over many seeds it is the standard deviation of the estimates. Five standard
+/// errors of a standard deviation over 1,000 seeds are 11 %.
+#[test]
+fn the_standard_errors_include_that_of_the_share_kept() {
+    let model = forbidden();
+    let (q, theta) = on_forbidden();
+    let (exact, _) = exact_restricted(&model, &q, &theta);
+    let seeds: Vec<Bounds> = (0..1000)
+        .map(|seed| {
+            let settings = BoundSettings::default().draws(400).samples(0).seed(seed);
+            evaluate(&model, &q, (&theta, &[]), &settings).unwrap()
+        })
+        .collect();
+    for estimate in [|b: &Bounds| b.elbo, |b: &Bounds| b.log_evidence] {
+        let values: Vec<f64> = seeds.iter().map(|b| estimate(b).value).collect();
+        let spread = MeanTest::new(&values).standard_error * 1000.0_f64.sqrt();
+        let stated = (seeds.iter().map(|b| estimate(b).standard_error.powi(2)).sum::<f64>() / 1000.0).sqrt();
+        assert!((stated / spread - 1.0).abs() < 0.11, "{stated} for {spread}");
+    }
+    assert_mean(&seeds.iter().map(|b| b.elbo.value).collect::<Vec<_>>(), exact, 0.02);
 }
 
 /// T10. Catches an r = prior that differs from the prior: the integrand is log p − log q(z | λ) at every draw, the hierarchical

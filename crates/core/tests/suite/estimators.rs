@@ -1,4 +1,4 @@
-//! Gradient estimators: score and reparameterisation (T4), where the score fails, and the variance that a baseline removes.
+//! Gradient estimators: score and reparameterisation (T4), and the variance that a baseline removes.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
@@ -13,7 +13,7 @@ use hyperprior::prior::{Covariance, Gaussian};
 use hyperprior::recursive::{InverseFlow, Space};
 use hyperprior::{Batch, Model, Variational};
 use hyperprior_testkit::enumerate::counts;
-use hyperprior_testkit::finite_difference::{assert_close, gradient};
+use hyperprior_testkit::finite_difference::assert_close;
 use hyperprior_testkit::mean::{MeanTest, assert_mean};
 use hyperprior_testkit::quadrature::Rule;
 
@@ -53,21 +53,6 @@ fn the_score_and_the_path_have_the_documented_means_and_variances() {
     assert_close(&moments(path.column(0), 1.0), &[0.7, 0.2025], 0.0, 6e-5);
     assert_close(&moments(score.column(1), to_sigma), &[0.45, 6.698], 0.0, 6e-4);
     assert_close(&moments(path.column(1), to_sigma), &[0.45, 0.895], 0.0, 6e-4);
-}
-
-/// Why no family has a support that depends on λ: for z ~ U(0, λ) and f = z the mean of the score is −½ and the derivative is +½;
-/// the difference is the boundary term f(λ) q(λ) = 1.
-#[test]
-fn a_support_that_moves_with_lambda_breaks_the_score() {
-    let lambda = 1.7;
-    let mean_of = |f: &dyn Fn(f64) -> f64, lambda: f64| {
-        // The midpoint rule is exact for straight lines.
-        (0..100).map(|i| f(lambda * (f64::from(i) + 0.5) / 100.0) / 100.0).sum::<f64>()
-    };
-    let truth = gradient(|l| mean_of(&|z| z, l[0]), &[lambda], 1e-2)[0];
-    let score = mean_of(&|z| z * (-1.0 / lambda), lambda);
-    let boundary = lambda * (1.0 / lambda);
-    assert_close(&[truth, score, score + boundary], &[0.5, -0.5, truth], 0.0, 1e-10);
 }
 
 /// A ring of coupled spins with nothing but a log joint, which is far from zero as usual, with a correlated prior and a rough r.

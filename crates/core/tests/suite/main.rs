@@ -8,6 +8,7 @@ mod estimators;
 mod exact_law;
 mod gamma_poisson;
 mod importance_law;
+mod invariance;
 mod linear_response;
 mod noise_maps;
 mod plates;

@@ -133,6 +133,10 @@ fn a_model_that_is_undefined_in_places_is_used_where_it_is_defined() {
         let share = bounds.dropped as f64 / bounds.drawn as f64;
         // Half of 4,096 draws: five standard errors are 0.04.
         assert!((share - 0.5).abs() < 0.04, "{share}");
+        // The evidence counts what is undefined as zero: e⁰ + e⁻¹ where it is defined.
+        let evidence = 1.0_f64.exp().recip().ln_1p();
+        assert!((bounds.log_evidence.value - evidence).abs() < 0.15, "{:?}", bounds.log_evidence);
+        assert!(bounds.elbo.value < evidence, "{:?}", bounds.elbo);
         for estimator in [Estimator::Score, Estimator::LocalExpectation] {
             let gradient = GradientSettings::default().estimator(estimator);
             let settings = patient.clone().gradient(gradient);

@@ -67,7 +67,9 @@ pub(in crate::infer) fn weight(model: &dyn Model, q: &Variational, fitted: &Fitt
     let finite: Vec<f64> = log_weights.iter().copied().filter(|w| w.is_finite()).collect();
     let top = finite.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
     let mean = finite.iter().map(|w| (w - top).exp()).sum::<f64>() / log_weights.len() as f64;
-    let elbo = if finite.is_empty() { f64::NEG_INFINITY } else { moments(&finite).0 };
+    // The bound of q restricted to the possible draws; see `Bounds`.
+    let share = finite.len() as f64 / log_weights.len() as f64;
+    let elbo = if finite.is_empty() { f64::NEG_INFINITY } else { moments(&finite).0 + share.ln() };
     Ok(Weighted { u, psis: psis(&mut log_weights), elbo, log_evidence: top + mean.ln() })
 }
 

@@ -119,3 +119,43 @@ pub(in crate::infer) fn draw(
     }
     Ok((z, weights))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperprior_testkit::mean::assert_mean;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// Catches copies that do not follow the weights: their number is the expected one.
+    #[test]
+    fn the_number_of_copies_is_the_expected_one() {
+        let u = Batch::from_columns(vec![1.0, 2.0, 3.0, 4.0], 4);
+        let log_weights = [0.1_f64, 0.5, 0.0, 0.4].map(f64::ln);
+        let copies = resampled(&u, &log_weights, 20);
+        let count = |x: f64| copies.column(0).iter().filter(|y| **y == x).count();
+        assert_eq!([1.0, 2.0, 3.0, 4.0].map(count), [2, 10, 0, 8]);
+    }
+
+    /// Catches resampling that changes a distribution: exact draws with equal weights stay a sample of it, and weighted draws of a wider
+    /// normal become one of the standard normal. Variances within 5 %, probabilities of .1 as well.
+    #[test]
+    fn resampling_leaves_the_weighted_distribution_invariant() {
+        for sd in [1.0_f64, 1.3] {
+            let x: Vec<f64> = (0..400_000)
+                .map(|s| sd * Distribution::<f64>::sample(&StandardNormal, &mut stream(3, 0, 0, s)))
+                .collect();
+            let log_weights: Vec<f64> = x.iter().map(|x| 0.5 * x * x * (1.0 / (sd * sd) - 1.0)).collect();
+            let total: f64 = log_weights.iter().map(|w| w.exp()).sum();
+            let log_weights: Vec<f64> = log_weights.iter().map(|w| w - total.ln()).collect();
+            let found = resampled(&Batch::from_columns(x, 400_000), &log_weights, 100_000);
+            let found = found.column(0);
+            assert_mean(found, 0.0, 0.05);
+            assert_mean(&found.iter().map(|x| x * x).collect::<Vec<_>>(), 1.0, 0.05);
+            assert_mean(
+                &found.iter().map(|x| f64::from(*x < -1.281_551_565_544_600_4)).collect::<Vec<_>>(),
+                0.1,
+                0.005,
+            );
+        }
+    }
+}

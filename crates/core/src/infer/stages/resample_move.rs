@@ -23,6 +23,11 @@ use serde::{Deserialize, Serialize};
 const BLOCK: usize = 16;
 /// The share of Hamiltonian moves that should be accepted.
 const ACCEPTED: f64 = 0.8;
+/// How far a difference of one in the share accepted changes the logarithm of the step size, with at least so many draws. With fewer,
+/// it changes less. So no draw changes it by more than 1/256 in a move: a step size that depends on the state it moves would not leave
+/// the posterior invariant.
+const ADAPTED: f64 = 0.5;
+const ADAPTING_DRAWS: f64 = 128.0;
 /// The share of draws that makes up a tail, and how far its mean may still move, in standard deviations and beyond what chance
 /// explains.
 const TAIL: f64 = 0.05;
@@ -202,9 +207,10 @@ impl Chains {
             .collect::<Result<Vec<()>>>()?;
         // One step size for all draws, adapted from all of them, so that it does not depend on their order.
         if !continuous.is_empty() {
-            let draws_len = self.blocks.iter().map(|b| b.u.draws_len()).sum::<usize>();
-            let accepted = self.blocks.iter().map(|b| b.accepted).sum::<f64>() / draws_len as f64;
-            summary.step = (summary.step * (0.5 * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
+            let draws_len = self.blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
+            let accepted = self.blocks.iter().map(|b| b.accepted).sum::<f64>() / draws_len;
+            let adapted = ADAPTED * (draws_len / ADAPTING_DRAWS).min(1.0);
+            summary.step = (summary.step * (adapted * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
             summary.accepted = Some(accepted);
         }
         summary.moves += 1;
