@@ -256,7 +256,7 @@ impl Expressions {
             },
             Binary::Within if x.nonnegative => return b,
             Binary::Within if self.value(b).is_some_and(|y| !y.is_nan()) => return b,
-            Binary::Within | Binary::LogGammaBelow | Binary::LogGammaAbove => Known::default(),
+            Binary::Within | Binary::LogGammaBelow | Binary::LogGammaAbove | Binary::LogRest => Known::default(),
             Binary::LogPoissonExcess => Known { nonnegative: true, ..Known::default() },
             Binary::Max => Known {
                 nonnegative: either(|k| k.nonnegative),

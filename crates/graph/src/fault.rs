@@ -5,6 +5,7 @@ use super::expression::{Expr, Node};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::tape::TILE;
+use super::truncated_sum::{ENDS, is_short};
 use hyperprior::model::Fault;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, stream};
@@ -41,7 +42,9 @@ impl GraphModel {
         let by_node = nodes.iter().map(|r| (*r, own.value(graph.random[*r].density)));
         // If all densities are finite, a coordinate may be so far out that its Jacobian is not.
         let by_term = self.unconstrained.terms.iter().map(|t| (t.random as usize, latents.value(t.expr)));
-        let (at, log_p) = by_node.chain(by_term).find(|(_, log_p)| !log_p.is_finite())?;
+        let Some((at, log_p)) = by_node.chain(by_term).find(|(_, log_p)| !log_p.is_finite()) else {
+            return self.long_sum_at(z, s);
+        };
         let node = &graph.random[at];
         let names = Names::new(
             graph
@@ -53,5 +56,18 @@ impl GraphModel {
         let is_constant = |e: Expr| matches!(graph.arena.node(e), Node::Constant(_));
         let text = describe(node, graph.origin(node), &names, &is_constant, &|e| Some(own.value(e)));
         Some(Fault { factor: node.name.clone(), reason: format!("log density {} at {text}", density(log_p)) })
+    }
+
+    /// The first count whose sum leaves out too much at draw `s`, even at the highest level.
+    fn long_sum_at(&self, z: &Batch, s: usize) -> Option<Fault> {
+        let first = s - s % TILE;
+        let latent = self.evaluate(z, first, |level, workspace, _| {
+            let tape = &level.joint.tape;
+            let mut tails = level.marginalised.tails.iter().enumerate();
+            let output = |k: usize| tape.output(k, workspace)[s - first];
+            tails.find(|(t, _)| is_short(output(ENDS * t), output(ENDS * t + 1))).map(|(_, tail)| tail.latent)
+        })?;
+        let name = &self.unconstrained.coordinates[latent as usize].name;
+        Some(Fault { factor: name.clone(), reason: self.too_long_reason(name) })
     }
 }

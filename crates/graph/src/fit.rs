@@ -2,7 +2,7 @@
 //! quantities from them.
 
 use crate::draw::Quantity;
-use crate::marginalise::Marginalise;
+use crate::elimination::Marginalise;
 use crate::model::GraphModel;
 use crate::node::Graph;
 use crate::outline::Outline;
@@ -98,6 +98,9 @@ impl Task {
         }
         let mut log_evidence = [0.0];
         self.model.log_joint(&Batch::zeros(0, 1), &mut log_evidence)?;
+        if !log_evidence[0].is_finite() {
+            return Err(self.model.impossible().into());
+        }
         Ok(Posterior { draws, source: Source::Exact { log_evidence: log_evidence[0] } })
     }
 

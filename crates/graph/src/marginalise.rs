@@ -4,34 +4,22 @@
 //! adds the tables that contain it and takes the log-sum-exp over its values. The result is again an expression, evaluated and
 //! differentiated like any other, and equal entries are one node. The terms of the sums are stored: the latent is drawn from
 //! them afterwards.
+//!
+//! A count is summed over a window of its values. Each table that contains a count also has a bound of what the values outside the
+//! window would add: of the probability there for the count's own distribution, of the largest value there for the others.
 
+use super::counts::{Factor, Own};
+use super::elimination::domain;
 use super::expression::{Expr, Expressions, Node};
+use super::operation::{Binary, Ternary};
 use super::rewrite::Substitution;
-use super::unconstrained::{Coordinate, Term, Transform, Unconstrained};
+use super::unconstrained::{Term, Unconstrained};
 use hyperprior::model::Support;
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BTreeSet;
 
-/// The largest table that a latent may be marginalised out of.
-const TABLE_MAX: f64 = 16_384.0;
-/// The most table entries in total.
-const TABLES_MAX: f64 = 2_097_152.0;
-/// Counts are summed over this many values at level 0, and twice as many at each further level.
-const COUNTS: f64 = 32.0;
-/// How many levels there are.
-pub(crate) const LEVELS: u32 = 8;
-
-/// Which discrete latents to marginalise.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Marginalise {
-    /// All for which it is cheap.
-    #[default]
-    Auto,
-    /// None.
-    Nothing,
-    /// Those with these names: a whole array (`z`) or an element of one (`z[3]`).
-    Named(Vec<String>),
-}
+/// A factor of which no bound is known counts as this many times its sum over the window, so that practically all of the count's
+/// distribution has to lie in the window.
+const UNBOUNDED: f64 = 1e5;
 
 /// The elimination of one latent.
 #[derive(Clone, Debug)]
@@ -47,11 +35,12 @@ pub(crate) struct Stage {
     pub(crate) table: Vec<Expr>,
 }
 
-/// The end of a truncated sum: its last two terms and the sum.
+/// A truncated sum, and a bound of what it leaves out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tail {
-    pub(crate) last: Expr,
-    pub(crate) previous: Expr,
+    /// The coordinate that is summed over.
+    pub(crate) latent: u32,
+    pub(crate) rest: Expr,
     pub(crate) sum: Expr,
 }
 
@@ -65,163 +54,22 @@ pub(crate) struct Marginalised {
     pub(crate) tails: Vec<Tail>,
 }
 
-/// The roots that contain each of these latents.
-pub(crate) fn blankets(arena: &Expressions, roots: &[Expr], latents: &[u32]) -> Vec<Vec<u32>> {
-    let mut found = vec![Vec::new(); latents.len()];
-    if latents.is_empty() {
-        return found;
-    }
-    let parents = Parents::new(arena, roots);
-    let mut roots_of: Vec<Vec<u32>> = vec![Vec::new(); arena.len()];
-    for (t, root) in roots.iter().enumerate() {
-        roots_of[root.0 as usize].push(t as u32);
-    }
-    let mut leaf = std::collections::HashMap::new();
-    for i in 0..arena.len() as u32 {
-        if let Node::Leaf(l) = arena.node(Expr(i)) {
-            leaf.insert(l, i);
-        }
-    }
-    let mut seen = vec![u32::MAX; arena.len()];
-    let mut stack = Vec::new();
-    for (k, latent) in latents.iter().enumerate() {
-        stack.extend(leaf.get(latent));
-        while let Some(e) = stack.pop() {
-            if std::mem::replace(&mut seen[e as usize], k as u32) != k as u32 {
-                found[k].extend(&roots_of[e as usize]);
-                stack.extend(parents.of(e));
-            }
-        }
-        found[k].sort_unstable();
-    }
-    found
-}
-
-/// The expressions that use each expression, below some roots.
-#[derive(Debug)]
-struct Parents {
-    first: Vec<u32>,
-    parents: Vec<u32>,
-}
-
-impl Parents {
-    fn new(arena: &Expressions, roots: &[Expr]) -> Self {
-        let reached = arena.reach(roots);
-        let mut first = vec![0_u32; arena.len() + 1];
-        for (i, _) in reached.iter().enumerate().filter(|(_, r)| **r) {
-            arena.operands(Expr(i as u32), |e| first[e.0 as usize + 1] += 1);
-        }
-        for i in 0..arena.len() {
-            first[i + 1] += first[i];
-        }
-        let mut next = first.clone();
-        let mut parents = vec![0; first[arena.len()] as usize];
-        for (i, _) in reached.iter().enumerate().filter(|(_, r)| **r) {
-            arena.operands(Expr(i as u32), |e| {
-                let at = &mut next[e.0 as usize];
-                parents[*at as usize] = i as u32;
-                *at += 1;
-            });
-        }
-        Self { first, parents }
-    }
-
-    fn of(&self, e: u32) -> &[u32] {
-        &self.parents[self.first[e as usize] as usize..self.first[e as usize + 1] as usize]
-    }
-}
-
-/// The smallest value of a latent and the number of values that it is summed over, which grows with the least count.
-pub(super) fn domain(coordinate: &Coordinate, level: u32) -> (f64, f64) {
-    match (coordinate.support, &coordinate.transform) {
-        (Support::Integers { lower, upper }, _) => (lower, upper - lower + 1.0),
-        (_, Transform::Integer(least)) => (0.0, (COUNTS + least) * f64::from(1 << level)),
-        _ => (0.0, COUNTS * f64::from(1 << level)),
-    }
-}
-
-/// The elimination order, and the latents that are kept: the latent with the smallest table is next, until none is small enough.
-pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise) -> (Vec<u32>, Vec<u32>) {
-    let discrete: Vec<u32> = (0..unconstrained.coordinates.len() as u32)
-        .filter(|l| unconstrained.coordinates[*l as usize].support.is_discrete())
-        .collect();
-    let wanted = |l: u32| match which {
-        Marginalise::Auto => true,
-        Marginalise::Nothing => false,
-        Marginalise::Named(names) => {
-            let name = &unconstrained.coordinates[l as usize].name;
-            let array = name.split('[').next().unwrap_or(name);
-            names.iter().any(|n| n == name || n == array)
-        }
-    };
-    let (chosen, mut kept): (Vec<u32>, Vec<u32>) = discrete.into_iter().partition(|l| wanted(*l));
-    let roots: Vec<Expr> = unconstrained.terms.iter().map(|t| t.expr).collect();
-    let mut scopes: Vec<Vec<u32>> = vec![Vec::new(); roots.len()];
-    for (k, terms) in blankets(&unconstrained.arena, &roots, &chosen).iter().enumerate() {
-        for t in terms {
-            scopes[*t as usize].push(k as u32);
-        }
-    }
-    let size: Vec<f64> = chosen.iter().map(|l| domain(&unconstrained.coordinates[*l as usize], 0).1).collect();
-    let mut neighbours: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); chosen.len()];
-    let mut crowded = vec![false; chosen.len()];
-    for scope in &scopes {
-        // The latents of a term over too many of them are all kept; listing their pairs would take quadratic time.
-        if scope.iter().map(|k| size[*k as usize].log2()).sum::<f64>() > TABLE_MAX.log2() {
-            scope.iter().for_each(|k| crowded[*k as usize] = true);
-            continue;
-        }
-        for a in scope {
-            neighbours[*a as usize].extend(scope.iter().filter(|b| *b != a));
-        }
-    }
-    let is_count = |k: usize| unconstrained.coordinates[chosen[k] as usize].support == Support::Counts;
-    let cost = |k: usize, neighbours: &[BTreeSet<u32>]| {
-        // If one count determines the size of another, their table cannot be truncated.
-        if is_count(k) && neighbours[k].iter().any(|n| is_count(*n as usize)) {
-            return f64::INFINITY;
-        }
-        let around: f64 = neighbours[k].iter().map(|n| size[*n as usize].log2()).sum();
-        size[k].log2() + around
-    };
-    let key = |cost: f64, k: usize| Reverse(((cost * 1e6) as u64, k as u32));
-    let mut queue: BinaryHeap<_> =
-        (0..chosen.len()).filter(|k| !crowded[*k]).map(|k| key(cost(k, &neighbours), k)).collect();
-    let mut done = vec![false; chosen.len()];
-    let mut marginalised = Vec::new();
-    let mut total = 0.0;
-    while let Some(Reverse((recorded, k))) = queue.pop() {
-        let k = k as usize;
-        if done[k] {
-            continue;
-        }
-        let now = cost(k, &neighbours);
-        if (now * 1e6) as u64 != recorded {
-            queue.push(key(now, k));
-            continue;
-        }
-        total += now.exp2();
-        if now > TABLE_MAX.log2() || total > TABLES_MAX {
-            break;
-        }
-        done[k] = true;
-        marginalised.push(chosen[k]);
-        let around: Vec<u32> = neighbours[k].iter().copied().collect();
-        for a in &around {
-            neighbours[*a as usize].remove(&(k as u32));
-            neighbours[*a as usize].extend(around.iter().filter(|b| *b != a));
-        }
-    }
-    kept.extend((0..chosen.len()).filter(|k| !done[*k]).map(|k| chosen[k]));
-    kept.sort_unstable();
-    (marginalised, kept)
-}
-
 /// A table over some latents, given by their places in the elimination order.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
     pub(super) scope: Vec<usize>,
     pub(super) entries: Vec<Expr>,
+    /// Bounds outside the window of the count in the scope, if there is one. A scope never has two.
+    pub(super) outside: Option<Outside>,
+}
+
+/// Bounds of a table outside the window of a count, for each joint value of the other latents in its scope.
+#[derive(Clone, Debug)]
+pub(super) struct Outside {
+    count: usize,
+    above: Vec<Expr>,
+    /// Empty if the window starts at the least value.
+    below: Vec<Expr>,
 }
 
 /// Marginalises the latents in this order, and sums counts over the values of this level.
@@ -252,7 +100,8 @@ pub(crate) fn marginalise(unconstrained: &Unconstrained, order: &[u32], level: u
     let (mut stages, mut tails) = (Vec::new(), Vec::new());
     for k in 0..order.len() {
         let own: Vec<Table> = holding[k].iter().filter_map(|t| tables[*t].take()).collect();
-        let (entries, summed) = marginalise_one(&mut arena, own, k, &domains, counts[k], &mut tails);
+        let count = counts[k].then_some(order[k]);
+        let (entries, summed) = marginalise_one(&mut arena, own, k, &domains, count, &mut tails);
         let of = |s: &usize| (order[*s], domains[*s].0, domains[*s].1);
         stages.push(Stage {
             latent: order[k],
@@ -276,7 +125,7 @@ pub(super) fn marginalise_one(
     own: Vec<Table>,
     k: usize,
     domains: &[(f64, usize)],
-    is_count: bool,
+    count: Option<u32>,
     tails: &mut Vec<Tail>,
 ) -> (Vec<Expr>, Table) {
     let scope: BTreeSet<usize> = own.iter().flat_map(|t| t.scope.iter().copied()).filter(|s| *s != k).collect();
@@ -291,21 +140,98 @@ pub(super) fn marginalise_one(
         let first = entries.len();
         for v in 0..values_len {
             joint[k] = v;
-            let parts: Vec<(Expr, f64)> =
-                own.iter().map(|t| (t.entries[place(&t.scope, domains, &joint)], 1.0)).collect();
-            // An impossible value does not count, even if the rest is undefined.
-            let impossible = parts.iter().any(|(e, _)| arena.value(*e) == Some(f64::NEG_INFINITY));
-            let entry = if impossible { arena.constant(f64::NEG_INFINITY) } else { arena.linear(&parts, 0.0) };
-            entries.push(entry);
+            entries.push(total(arena, own.iter().map(|t| t.entries[place(&t.scope, domains, &joint)])));
         }
         let sum = arena.log_sum_exp(&entries[first..]);
-        if is_count && values_len > 1 {
-            let (last, previous) = (entries[entries.len() - 1], entries[entries.len() - 2]);
-            tails.push(Tail { last, previous, sum });
+        if let Some(latent) = count {
+            let outside = Side::BOTH.map(|side| outside(arena, &own, side, domains, &joint));
+            let outside: Vec<Expr> = outside.into_iter().flatten().collect();
+            tails.push(Tail { latent, rest: arena.log_sum_exp(&outside), sum });
         }
         sums.push(sum);
     }
-    (entries, Table { scope, entries: sums })
+    let other = own.iter().filter_map(|t| t.outside.as_ref()).map(|o| o.count).find(|c| *c != k);
+    let outside = other.map(|count| {
+        let others: Vec<usize> = scope.iter().copied().filter(|s| *s != count).collect();
+        let [above, below] = Side::BOTH.map(|side| outside_summed(arena, &own, side, (k, &others), domains));
+        Outside { count, above, below }
+    });
+    (entries, Table { scope, entries: sums, outside })
+}
+
+/// A sum of logs. An impossible value does not count, even if the rest is undefined.
+fn total(arena: &mut Expressions, parts: impl Iterator<Item = Expr>) -> Expr {
+    let parts: Vec<(Expr, f64)> = parts.map(|e| (e, 1.0)).collect();
+    let impossible = parts.iter().any(|(e, _)| arena.value(*e) == Some(f64::NEG_INFINITY));
+    if impossible { arena.constant(f64::NEG_INFINITY) } else { arena.linear(&parts, 0.0) }
+}
+
+/// The values of a count above its window, or below it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Above,
+    Below,
+}
+
+impl Side {
+    const BOTH: [Self; 2] = [Self::Above, Self::Below];
+}
+
+impl Outside {
+    fn on(&self, side: Side) -> &[Expr] {
+        match side {
+            Side::Above => &self.above,
+            Side::Below => &self.below,
+        }
+    }
+}
+
+/// A bound of the product of these tables on one side of the count's window; none if there is nothing on that side.
+fn outside(
+    arena: &mut Expressions,
+    own: &[Table],
+    side: Side,
+    domains: &[(f64, usize)],
+    joint: &[usize],
+) -> Option<Expr> {
+    if own.iter().filter_map(|t| t.outside.as_ref()).any(|o| o.on(side).is_empty()) {
+        return None;
+    }
+    let part = |t: &Table| match &t.outside {
+        None => t.entries[place(&t.scope, domains, joint)],
+        Some(outside) => {
+            let others = t.scope.iter().filter(|s| **s != outside.count);
+            outside.on(side)[others.fold(0, |at, s| at * domains[*s].1 + joint[*s])]
+        }
+    };
+    Some(total(arena, own.iter().map(part)))
+}
+
+/// The bounds of a marginal table on one side of the window of the count that is left, for each joint value of the others. `k` is
+/// the latent that is marginalised.
+fn outside_summed(
+    arena: &mut Expressions,
+    own: &[Table],
+    side: Side,
+    (k, others): (usize, &[usize]),
+    domains: &[(f64, usize)],
+) -> Vec<Expr> {
+    let rows: usize = others.iter().map(|s| domains[*s].1).product();
+    let mut joint = vec![0_usize; domains.len()];
+    let mut sums = Vec::with_capacity(rows);
+    for row in 0..rows {
+        unpack(row, others, domains, &mut joint);
+        let mut bounds = Vec::with_capacity(domains[k].1);
+        for v in 0..domains[k].1 {
+            joint[k] = v;
+            bounds.extend(outside(arena, own, side, domains, &joint));
+        }
+        if bounds.is_empty() {
+            return Vec::new();
+        }
+        sums.push(arena.log_sum_exp(&bounds));
+    }
+    sums
 }
 
 /// The table of each term that contains latents of the elimination order.
@@ -319,30 +245,16 @@ pub(super) fn expand(
     for (k, l) in order.iter().enumerate() {
         number[*l as usize] = Some(k);
     }
-    let fixed_len = arena.len();
-    let mut touched = vec![false; fixed_len];
-    for i in 0..fixed_len {
-        let e = Expr(i as u32);
-        touched[i] = match arena.node(e) {
-            Node::Leaf(l) => number[l as usize].is_some(),
-            _ => {
-                let mut any = false;
-                arena.operands(e, |e| any |= touched[e.0 as usize]);
-                any
-            }
-        };
-    }
-    let mut seen = vec![u32::MAX; fixed_len];
+    let touched = arena.containing(|l| number[l as usize].is_some());
+    let mut seen = vec![u32::MAX; touched.len()];
     let mut substitution = Substitution::default();
     let mut joint = vec![0_usize; order.len()];
-    let expand = |(t, term): (usize, &Term)| {
-        if !touched[term.expr.0 as usize] {
-            return None;
-        }
-        let (mut affected, mut scope, mut stack) = (Vec::new(), Vec::new(), vec![term.expr]);
+    let is_count = |k: usize| unconstrained.coordinates[order[k] as usize].support == Support::Counts;
+    let mut scope_of = |arena: &Expressions, e: Expr, mark: u32| {
+        let (mut affected, mut scope, mut stack) = (Vec::new(), Vec::new(), vec![e]);
         while let Some(e) = stack.pop() {
             let i = e.0 as usize;
-            if !touched[i] || std::mem::replace(&mut seen[i], t as u32) == t as u32 {
+            if !touched[i] || std::mem::replace(&mut seen[i], mark) == mark {
                 continue;
             }
             affected.push(e);
@@ -353,16 +265,86 @@ pub(super) fn expand(
         }
         affected.sort_unstable();
         scope.sort_unstable();
-        let rows: usize = scope.iter().map(|s: &usize| domains[*s].1).product();
-        let mut entries = Vec::with_capacity(rows);
-        for row in 0..rows {
-            unpack(row, &scope, domains, &mut joint);
-            let value = |l: u32| number[l as usize].map(|k| domains[k].0 + joint[k] as f64);
-            entries.push(substitution.apply(arena, &affected, value, term.expr));
-        }
-        Some(Table { scope, entries })
+        (affected, scope)
     };
-    unconstrained.terms.iter().enumerate().map(expand).collect()
+    let expand = |(t, (term, factor)): (usize, (&Term, &Factor))| {
+        if !touched[term.expr.0 as usize] {
+            return None;
+        }
+        let (affected, scope): (Vec<Expr>, Vec<usize>) = scope_of(arena, term.expr, 2 * t as u32);
+        let rows: usize = scope.iter().map(|s: &usize| domains[*s].1).product();
+        let mut substitute = |arena: &mut Expressions, (affected, wanted): (&[Expr], Expr), scope: &[usize], row| {
+            unpack(row, scope, domains, &mut joint);
+            let value = |l: u32| number[l as usize].map(|k| domains[k].0 + joint[k] as f64);
+            substitution.apply(arena, affected, value, wanted)
+        };
+        let entries: Vec<Expr> = (0..rows).map(|row| substitute(arena, (&affected, term.expr), &scope, row)).collect();
+        let Some(count) = scope.iter().copied().find(|k| is_count(*k)) else {
+            return Some(Table { scope, entries, outside: None });
+        };
+        let others: Vec<usize> = scope.iter().copied().filter(|s| *s != count).collect();
+        let ceiling = factor.ceiling.map(|e| (e, scope_of(arena, e, 2 * t as u32 + 1)));
+        let mut outside = Outside { count, above: Vec::new(), below: Vec::new() };
+        let window = (&entries[..], order[count], domains[count]);
+        for row in 0..others.iter().map(|s| domains[*s].1).product() {
+            let ceiling = match &ceiling {
+                Some((e, (affected, scope))) if !scope.contains(&count) => {
+                    Some(substitute(arena, (affected, *e), &others, row))
+                }
+                _ => None,
+            };
+            let stride = scope.iter().rev().take_while(|s| **s != count).map(|s| domains[*s].1).product();
+            outside.push(arena, window, (row, stride), factor, ceiling);
+        }
+        Some(Table { scope, entries, outside: Some(outside) })
+    };
+    unconstrained.terms.iter().zip(&unconstrained.factors).enumerate().map(expand).collect()
+}
+
+impl Outside {
+    /// Adds the bounds for one joint value of the other latents. `window` has the entries of the table, the count's coordinate, and
+    /// its first value and number of values; `stride` is the distance of entries with successive values.
+    fn push(
+        &mut self,
+        arena: &mut Expressions,
+        (entries, latent, (low, len)): (&[Expr], u32, (f64, usize)),
+        (row, stride): (usize, usize),
+        factor: &Factor,
+        ceiling: Option<Expr>,
+    ) {
+        let first = row / stride * (stride * len) + row % stride;
+        let at = |v: usize| entries[first + v * stride];
+        let (last, previous) = (at(len - 1), at(len - 2));
+        let is_cut_below = low > 0.0;
+        match factor.own.filter(|(own, _)| *own == latent) {
+            Some((_, own)) => {
+                let previous = match own {
+                    Own::Falling => previous,
+                    Own::NearlyFalling => {
+                        let k = low + len as f64 - 1.0;
+                        arena.linear(&[(previous, 1.0)], ((k - 1.0) / k).ln())
+                    }
+                    Own::Unknown => arena.constant(f64::NEG_INFINITY),
+                };
+                self.above.push(arena.binary(Binary::LogRest, last, previous));
+                if is_cut_below {
+                    self.below.push(arena.binary(Binary::LogRest, at(0), at(1)));
+                }
+            }
+            None => {
+                let ceiling = ceiling.unwrap_or_else(|| {
+                    let all: Vec<Expr> = (0..len).map(at).collect();
+                    let sum = arena.log_sum_exp(&all);
+                    arena.linear(&[(sum, 1.0)], UNBOUNDED.ln())
+                });
+                let falls = factor.has_one_mode;
+                self.above.push(if falls { arena.ternary(Ternary::Falling, last, previous, ceiling) } else { ceiling });
+                if is_cut_below {
+                    self.below.push(ceiling);
+                }
+            }
+        }
+    }
 }
 
 /// Writes the joint value at this place of a table, the last latent of the scope fastest.

@@ -1,13 +1,14 @@
 //! The graph as a model: its latents, and the tapes of its log joint.
 
+use super::elimination::{Marginalise, VALUES_MAX, blankets, levels_len, order};
 use super::expression::Expr;
-use super::marginalise::{LEVELS, Marginalise, Marginalised, Stage, Tail, blankets, marginalise, order};
+use super::marginalise::{Marginalised, Stage, Tail, marginalise};
 use super::node::Graph;
 use super::pooled::Pooled;
 use super::tape::{Below, Sum, TILE, Tape, Workspace};
-use super::truncated_sum::{ends, short};
+use super::truncated_sum::{ends, is_short, short};
 use super::unconstrained::{Coordinate, Unconstrained};
-use hyperprior::model::{Latents, Support};
+use hyperprior::model::Latents;
 use hyperprior::{Error, Result};
 use hyperprior_math::batch::Batch;
 use rayon::prelude::*;
@@ -18,7 +19,7 @@ use std::sync::OnceLock;
 pub(super) struct Blanket {
     /// Their places among the joint's roots.
     pub(super) places: Vec<u32>,
-    /// Adds up these terms alone; its outputs are the ends of the truncated sums that contain the latent, three each.
+    /// Adds up these terms alone; its outputs are the ends of the truncated sums that contain the latent, two each.
     pub(super) pooled: Pooled,
     pub(super) tails_len: usize,
 }
@@ -27,7 +28,7 @@ pub(super) struct Blanket {
 #[derive(Debug)]
 pub(super) struct Level {
     pub(super) marginalised: Marginalised,
-    /// Adds up the log joint; its outputs are the ends of truncated sums, three each.
+    /// Adds up the log joint; its outputs are the ends of truncated sums, two each.
     pub(super) joint: Pooled,
     /// One for each kept discrete latent.
     pub(super) blankets: Vec<Blanket>,
@@ -72,8 +73,8 @@ impl Graph {
 }
 
 impl GraphModel {
-    fn new(graph: Graph, which: &Marginalise) -> Result<Self> {
-        let unconstrained = Unconstrained::new(&graph)?;
+    fn new(mut graph: Graph, which: &Marginalise) -> Result<Self> {
+        let mut unconstrained = Unconstrained::new(&graph)?;
         if let Marginalise::Named(names) = which {
             for name in names {
                 let is = |coordinate: &Coordinate| {
@@ -104,7 +105,31 @@ impl GraphModel {
                 )));
             }
         }
-        let (order, kept) = order(&unconstrained, which);
+        let mut except = Vec::new();
+        loop {
+            let model = Self::eliminating(graph, unconstrained, which, &except)?;
+            let long = model.too_long();
+            if long.is_empty() {
+                let lowest = model.level(0);
+                let is_impossible = |e: &Expr| lowest.marginalised.arena.value(*e) == Some(f64::NEG_INFINITY);
+                // If sums over counts are truncated, a higher level may still be possible.
+                if model.levels.len() == 1 && lowest.marginalised.terms.iter().any(is_impossible) {
+                    return Err(model.impossible());
+                }
+                return Ok(model);
+            }
+            if matches!(which, Marginalise::Named(_)) {
+                let name = &model.unconstrained.coordinates[long[0] as usize].name;
+                return Err(Error::Model(model.too_long_reason(name)));
+            }
+            except.extend(long);
+            (graph, unconstrained) = (model.graph, model.unconstrained);
+        }
+    }
+
+    /// The model with these latents marginalised, except for some.
+    fn eliminating(graph: Graph, unconstrained: Unconstrained, which: &Marginalise, except: &[u32]) -> Result<Self> {
+        let (order, kept) = order(&unconstrained, which, except);
         let mut is_marginalised = vec![false; unconstrained.coordinates.len()];
         order.iter().for_each(|l| is_marginalised[*l as usize] = true);
         let mut columns = vec![None; unconstrained.coordinates.len()];
@@ -115,26 +140,45 @@ impl GraphModel {
             names.push((coordinate.name.clone(), coordinate.support));
         }
         let latents = Latents::scalars(names)?;
-        let has_counts = order.iter().any(|l| unconstrained.coordinates[*l as usize].support == Support::Counts);
-        let levels = (0..if has_counts { LEVELS } else { 1 }).map(|_| OnceLock::new()).collect();
-        let model = Self { graph, unconstrained, order, latents, columns, kept, discrete, levels };
-        let lowest = model.level(0);
-        let is_impossible = |e: &Expr| lowest.marginalised.arena.value(*e) == Some(f64::NEG_INFINITY);
-        // If sums over counts are truncated, a higher level may still be possible.
-        if model.levels.len() == 1 && lowest.marginalised.terms.iter().any(is_impossible) {
-            let names: Vec<&str> = model
-                .order
-                .iter()
-                .take(3)
-                .map(|l| model.unconstrained.coordinates[*l as usize].name.as_str())
-                .collect();
-            return Err(Error::Model(format!(
-                "the data are impossible whatever the values of the discrete latents ({}…) are; check the observations \
-                 that depend on them",
-                names.join(", ")
-            )));
+        let marginalised: Vec<&Coordinate> = order.iter().map(|l| &unconstrained.coordinates[*l as usize]).collect();
+        let levels = (0..levels_len(&marginalised)).map(|_| OnceLock::new()).collect();
+        Ok(Self { graph, unconstrained, order, latents, columns, kept, discrete, levels })
+    }
+
+    /// The counts whose sums are constant and leave out too much even at the highest level.
+    fn too_long(&self) -> Vec<u32> {
+        let mut long = Vec::new();
+        for number in 0..self.levels.len() {
+            let Marginalised { arena, tails, .. } = &self.level(number).marginalised;
+            let is_long = |t: &&Tail| {
+                let (rest, sum) = (arena.value(t.rest), arena.value(t.sum));
+                sum.is_some_and(|sum| is_short(rest.unwrap_or(f64::NEG_INFINITY), sum))
+            };
+            long = tails.iter().filter(is_long).map(|t| t.latent).collect();
+            long.dedup();
+            if long.is_empty() {
+                break;
+            }
         }
-        Ok(model)
+        long
+    }
+
+    /// Why the sum over a count is not accurate.
+    pub(super) fn too_long_reason(&self, name: &str) -> String {
+        format!(
+            "the count `{name}` cannot be marginalised: more than {VALUES_MAX} of its values matter; do not marginalise it, or \
+             give it a distribution with a lighter tail or a smaller mean"
+        )
+    }
+
+    /// No value of the marginalised latents has a finite density.
+    pub(super) fn impossible(&self) -> Error {
+        let names: Vec<&str> = self.marginalised().take(3).collect();
+        Error::Model(format!(
+            "the data are impossible whatever the values of the discrete latents ({}…) are; check the observations that depend \
+             on them",
+            names.join(", ")
+        ))
     }
 
     /// The graph.

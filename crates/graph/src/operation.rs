@@ -4,6 +4,7 @@ use hyperprior_math::special::{
     digamma, ln_gamma, ln_incomplete_beta, ln_incomplete_gamma, ln_incomplete_gamma_upper, ln_poisson_excess,
     log_sum_exp, normal_cdf, normal_quantile, sigmoid, softplus,
 };
+use std::f64::consts::LN_2;
 
 /// A function of one number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -137,6 +138,9 @@ pub(crate) enum Binary {
     LogGammaAbove,
     /// log(P(X ≥ x) / P(X = x)) of a Poisson distribution with rate y; x is constant.
     LogPoissonExcess,
+    /// A bound of log Σ p over the values beyond the last one of a sum, given log p of the last value and of the one before it:
+    /// for a distribution whose successive ratios only fall from there on. ∞ if they do not fall yet.
+    LogRest,
 }
 
 impl Binary {
@@ -169,6 +173,7 @@ impl Binary {
             Self::LogGammaBelow => ln_incomplete_gamma(x, y)[0],
             Self::LogGammaAbove => ln_incomplete_gamma_upper(x, y)[0],
             Self::LogPoissonExcess => ln_poisson_excess(x, y)[0],
+            Self::LogRest => log_rest(x, y),
         }
     }
 
@@ -192,6 +197,8 @@ impl Binary {
                 (d_x, d_y)
             }
             Self::LogPoissonExcess => (0.0, ln_poisson_excess(x, y)[1]),
+            // Only compared, never part of a density.
+            Self::LogRest => (0.0, 0.0),
         }
     }
 }
@@ -203,6 +210,9 @@ pub(crate) enum Ternary {
     Choose,
     /// log P(X ≤ z) of a beta distribution with parameters x and y.
     LogBetaBelow,
+    /// A bound of the values beyond the last one of a function that rises to one mode and falls after it, given its last value,
+    /// the one before it and its largest: the last one once it falls.
+    Falling,
 }
 
 impl Ternary {
@@ -213,6 +223,8 @@ impl Ternary {
             Self::Choose if x == 0.0 => z,
             Self::Choose => y,
             Self::LogBetaBelow => ln_incomplete_beta(x, y, z)[0],
+            Self::Falling if x < y => x.min(z),
+            Self::Falling => z,
         }
     }
 
@@ -220,6 +232,8 @@ impl Ternary {
     pub(crate) fn derivatives(self, [x, y, z]: [f64; 3]) -> [f64; 3] {
         match self {
             Self::Choose => [0.0, f64::from(x != 0.0), f64::from(x == 0.0)],
+            // Only compared, never part of a density.
+            Self::Falling => [0.0; 3],
             Self::LogBetaBelow => {
                 let [_, d_x, d_y, d_z] = ln_incomplete_beta(x, y, z);
                 [d_x, d_y, d_z]
@@ -238,13 +252,30 @@ pub(crate) fn x_log_y(x: f64, y: f64) -> f64 {
     if x == 0.0 { 0.0 } else { x * y.ln() }
 }
 
+fn log_rest(last: f64, previous: f64) -> f64 {
+    if last == f64::NEG_INFINITY {
+        return last;
+    }
+    let ratio = last - previous;
+    if ratio < -LN_2 {
+        // 1 / (1 − ratio) is at most 2.
+        last + ratio + LN_2
+    } else if ratio < 0.0 {
+        last + ratio - log_one_minus_exp(ratio)
+    } else if ratio.is_nan() {
+        ratio
+    } else {
+        f64::INFINITY
+    }
+}
+
 /// The log of a sum of exponentials; −∞ for an empty one.
 pub(crate) fn log_sum(values: &[f64]) -> f64 {
     log_sum_exp(values)
 }
 
 fn log_one_minus_exp(x: f64) -> f64 {
-    if x > -std::f64::consts::LN_2 { (-x.exp_m1()).ln() } else { (-x.exp()).ln_1p() }
+    if x > -LN_2 { (-x.exp_m1()).ln() } else { (-x.exp()).ln_1p() }
 }
 
 fn log_normal_density(x: f64) -> f64 {

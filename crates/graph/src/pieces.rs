@@ -74,7 +74,7 @@ pub(super) fn log_marginal(
     piece: &Piece,
     without: &[usize],
     domains: &[(f64, usize)],
-    counts: &[bool],
+    counts: &[Option<u32>],
     tails: &mut Vec<Tail>,
 ) -> Expr {
     let taken = piece.terms.iter().filter(|t| without.binary_search(t).is_err());

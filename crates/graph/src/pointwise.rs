@@ -7,17 +7,19 @@
 //! although it is possible once yᵢ is left out. For the same reason a count runs over all values of its distribution here, not
 //! only over those that the observations allow.
 
+use super::counts::{Rebuilt, Window, factors};
 use super::distribution::Distribution;
-use super::expression::{Expr, Expressions, Known, Node};
-use super::marginalise::{LEVELS, blankets, domain, expand};
+use super::elimination::{blankets, domain, levels_len};
+use super::expression::{Expr, Known, Node};
+use super::marginalise::expand;
 use super::model::GraphModel;
 use super::node::{AnyDistribution, Random};
 use super::pieces::{Piece, entries_len, log_marginal, pieces};
 use super::pooled::Pooled;
 use super::rewrite::Shape;
 use super::tape::{TILE, Tape};
-use super::truncated_sum::{ends, short};
-use super::unconstrained::{Coordinate, Term, Transform, Unconstrained};
+use super::truncated_sum::{ENDS, ends, short};
+use super::unconstrained::{Coordinate, Term, Transform, Unconstrained, count_of};
 use hyperprior::model::Support;
 use hyperprior::posterior::Unit;
 use hyperprior::report::LooReport;
@@ -79,7 +81,7 @@ enum Part {
 /// The units at one level, which says over how many values counts are summed.
 #[derive(Debug)]
 struct Level {
-    /// Its outputs are the ends of truncated sums, three each, and then the units.
+    /// Its outputs are the ends of truncated sums, two each, and then the units.
     pooled: Pooled,
     tails_len: usize,
 }
@@ -147,8 +149,8 @@ impl GraphModel {
             self.kept.iter().map(|l| self.unconstrained.coordinates[*l as usize].name.clone()).collect();
         let aside = self.graph.random.iter().filter(|r| r.is_observed && !is_predicted(r));
         let excluded = aside.map(|r| r.name.clone()).collect();
-        let has_counts = order.iter().any(|l| unconstrained.coordinates[*l as usize].support == Support::Counts);
-        let levels = (0..if has_counts { LEVELS } else { 1 }).map(|_| OnceLock::new()).collect();
+        let marginalised: Vec<&Coordinate> = order.iter().map(|l| &unconstrained.coordinates[*l as usize]).collect();
+        let levels = (0..levels_len(&marginalised)).map(|_| OnceLock::new()).collect();
         Ok(Pointwise { units, parts, pieces, conditioned_on, excluded, unconstrained, order, columns, levels })
     }
 
@@ -190,6 +192,7 @@ impl GraphModel {
                 support,
                 leaf,
                 transform,
+                window: Window::new(graph, &graph.random[r], distribution, low),
             });
             let known = Known { nonnegative: true, positive: false, whole: true, at_most_one: high - low <= 1.0 };
             let above = unconstrained.arena.leaf(number, known);
@@ -197,7 +200,7 @@ impl GraphModel {
             is_marginalised[leaf] = true;
             order.push(number);
         }
-        let touched = touched(&self.unconstrained.arena, &is_marginalised_coordinate);
+        let touched = self.unconstrained.arena.containing(|l| is_marginalised_coordinate[l as usize]);
         for (l, e) in self.unconstrained.leaves.iter().enumerate() {
             if e.is_some_and(|e| touched[e.0 as usize]) && !is_marginalised[l] {
                 return Err(Error::Model(format!(
@@ -223,25 +226,12 @@ impl GraphModel {
         }
         let term = |(t, density): (&Term, &Expr)| Term { expr: made[density.0 as usize], random: t.random };
         unconstrained.terms = self.unconstrained.terms.iter().zip(&densities).map(term).collect();
+        let terms = unconstrained.terms.iter().map(|t| (t.random, None));
+        let mut rebuilt = Rebuilt { graph, made, is_made: graph.arena.reach(&densities) };
+        let count_of = count_of(&unconstrained.coordinates, graph);
+        unconstrained.factors = factors(&mut rebuilt, &mut unconstrained.arena, &count_of, terms);
         Ok((unconstrained, order))
     }
-}
-
-/// Marks the expressions that contain one of these latents.
-fn touched(arena: &Expressions, latents: &[bool]) -> Vec<bool> {
-    let mut touched = vec![false; arena.len()];
-    for i in 0..arena.len() {
-        let e = Expr(i as u32);
-        touched[i] = match arena.node(e) {
-            Node::Leaf(l) => latents.get(l as usize).copied().unwrap_or(false),
-            _ => {
-                let mut any = false;
-                arena.operands(e, |o| any |= touched[o.0 as usize]);
-                any
-            }
-        };
-    }
-    touched
 }
 
 impl Pointwise {
@@ -311,7 +301,7 @@ impl Pointwise {
             let mut rows = None;
             if number + 1 == self.levels.len() || !short.contains(&true) {
                 let row = |u: usize| {
-                    let mut row = *pooled.tape.output(3 * tails_len + u, &workspace);
+                    let mut row = *pooled.tape.output(ENDS * tails_len + u, &workspace);
                     row.iter_mut().zip(short).filter(|(_, short)| *short).for_each(|(x, _)| *x = f64::NAN);
                     row
                 };
@@ -330,7 +320,8 @@ impl Pointwise {
         let coordinate = |l: &u32| &self.unconstrained.coordinates[*l as usize];
         let domains: Vec<(f64, usize)> =
             self.order.iter().map(|l| domain(coordinate(l), level)).map(|(low, len)| (low, len as usize)).collect();
-        let counts: Vec<bool> = self.order.iter().map(|l| coordinate(l).support == Support::Counts).collect();
+        let count = |l: &u32| (coordinate(l).support == Support::Counts).then_some(*l);
+        let counts: Vec<Option<u32>> = self.order.iter().map(count).collect();
         let tables = expand(&mut arena, &self.unconstrained, &self.order, &domains);
         let mut tails = Vec::new();
         let mut wholes: Vec<Option<Expr>> = vec![None; self.pieces.len()];

@@ -3,6 +3,7 @@
 use super::distribution::{Bounds, Distribution, VectorDistribution};
 use super::error::GraphError;
 use super::expression::{Expr, Expressions, Known};
+use super::node::Graph;
 
 /// A bound of a span.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -58,6 +59,16 @@ impl Expressions {
             span.narrow(lower.and_then(end), upper.and_then(end));
         }
         span
+    }
+}
+
+impl Graph {
+    /// The smallest and largest value of a discrete node given its distribution and bounds, ignoring observations.
+    pub(super) fn discrete_range(&self, r: usize, distribution: &Distribution) -> (f64, f64) {
+        let (low, high) = self.arena.range(distribution);
+        let Some(bounds) = self.random[r].bounds else { return (low, high) };
+        let number = |e: Option<Expr>| e.and_then(|e| self.arena.value(e));
+        (low.max(number(bounds.lower).unwrap_or(low).ceil()), high.min(number(bounds.upper).unwrap_or(high).floor()))
     }
 }
 
@@ -208,7 +219,8 @@ pub(super) fn check_value(
         if let Distribution::Bernoulli { p } | Distribution::Binomial { p, .. } = distribution {
             let impossible = match arena.value(*p) {
                 Some(0.0) => value > 0.0,
-                Some(1.0) => value < high,
+                // If the number of trials is random, it may be the observation.
+                Some(1.0) => high < f64::INFINITY && value < high,
                 _ => false,
             };
             if let (true, Some(p)) = (impossible, arena.value(*p)) {

@@ -4,27 +4,36 @@ use super::expression::Expr;
 use super::marginalise::Tail;
 use super::tape::{TILE, Tape, Workspace};
 
-/// A truncated sum is accurate enough if the terms left out are below this share of it.
-const TAIL: f64 = 1e-10;
+/// A truncated sum is accurate enough if what it leaves out is below this share of it, as a logarithm: 1e-10.
+const LOG_TAIL: f64 = -23.025_850_929_940_457;
+/// If no value in the sum is possible, and the log probability of the others is below this, none is.
+const LOG_IMPOSSIBLE: f64 = -1e4;
 
 /// The outputs that [`short`] needs.
 pub(super) fn ends(tails: &[Tail]) -> Vec<Expr> {
-    tails.iter().flat_map(|t| [t.last, t.previous, t.sum]).collect()
+    tails.iter().flat_map(|t| [t.rest, t.sum]).collect()
 }
 
-/// The draws whose truncated sums leave out too much. The ratio of successive terms falls, so the terms left out are bounded by
-/// a geometric series with the ratio of the last two.
+/// How many outputs each truncated sum has.
+pub(super) const ENDS: usize = 2;
+
+/// Whether a sum leaves out too much, given a bound of what it leaves out; both are logarithms. An undefined sum is not improved by
+/// more values.
+pub(super) fn is_short(rest: f64, sum: f64) -> bool {
+    match sum {
+        _ if sum.is_nan() => false,
+        f64::NEG_INFINITY => !(rest < LOG_IMPOSSIBLE),
+        _ => !(rest - sum < LOG_TAIL),
+    }
+}
+
+/// The draws whose truncated sums leave out too much.
 pub(super) fn short(tape: &Tape, workspace: &Workspace, tails_len: usize) -> [bool; TILE] {
     let mut short = [false; TILE];
     for t in 0..tails_len {
-        let [last, previous, sum] = [0, 1, 2].map(|k| tape.output(3 * t + k, workspace));
+        let [rest, sum] = [0, 1].map(|k| tape.output(ENDS * t + k, workspace));
         for i in 0..TILE {
-            if last[i] == f64::NEG_INFINITY {
-                continue;
-            }
-            let ratio = (last[i] - previous[i]).exp();
-            let rest = (last[i] - sum[i]).exp() * ratio / (1.0 - ratio);
-            short[i] |= !(ratio < 1.0 && rest < TAIL);
+            short[i] |= is_short(rest[i], sum[i]);
         }
     }
     short

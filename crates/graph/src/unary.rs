@@ -48,7 +48,8 @@ impl Expressions {
     fn simplify(&mut self, f: Unary, a: Expr) -> Option<Expr> {
         let node = self.node(a);
         match (f, node) {
-            (Unary::Exp, Node::Unary(Unary::Log, x)) => Some(x),
+            // Outside its domain a function is undefined, whatever comes after it.
+            (Unary::Exp, Node::Unary(Unary::Log, x)) if self.known(x).nonnegative => Some(x),
             (Unary::Log, _) => self.simplify_log(node),
             (Unary::Reciprocal, Node::Unary(Unary::Exp, x)) => {
                 let negative = self.scale(x, -1.0);
@@ -64,14 +65,16 @@ impl Expressions {
                 let twice = self.scale(x, 2.0);
                 Some(self.unary(Unary::Exp, twice))
             }
-            (Unary::Square, Node::Unary(Unary::Sqrt, x)) => Some(x),
+            (Unary::Square, Node::Unary(Unary::Sqrt, x)) if self.known(x).nonnegative => Some(x),
             (Unary::Sqrt, Node::Unary(Unary::Exp, x)) => {
                 let half = self.scale(x, 0.5);
                 Some(self.unary(Unary::Exp, half))
             }
             (Unary::Sqrt, Node::Unary(Unary::Square, x)) => Some(self.unary(Unary::Abs, x)),
             (Unary::Abs, _) if self.known(a).nonnegative => Some(a),
-            (Unary::Phi, Node::Unary(Unary::Probit, x)) => Some(x),
+            (Unary::Phi, Node::Unary(Unary::Probit, x)) if self.known(x).nonnegative && self.known(x).at_most_one => {
+                Some(x)
+            }
             (Unary::Probit, Node::Unary(Unary::Phi, x)) => Some(x),
             (Unary::Step, _) if self.known(a).nonnegative => Some(self.constant(1.0)),
             (Unary::IsZero, _) if self.known(a).positive => Some(self.constant(0.0)),

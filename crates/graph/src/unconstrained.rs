@@ -5,6 +5,7 @@
 //! that no observation depends on are left out: their posterior is their prior, and they are drawn from it afterwards.
 
 use super::constraint::{Constraint, Form, constraints};
+use super::counts::{Factor, Rebuilt, Window, factors};
 use super::distribution::{Distribution, VectorDistribution};
 use super::error::GraphError;
 use super::expression::{Expr, Expressions, Known, Node};
@@ -42,6 +43,8 @@ pub(crate) struct Coordinate {
     /// That latent in the graph; for vectors, one of its elements.
     pub(crate) leaf: usize,
     pub(crate) transform: Transform,
+    /// How it is summed over, if it is a count.
+    pub(crate) window: Window,
 }
 
 /// A term of the log joint density.
@@ -60,6 +63,8 @@ pub(crate) struct Unconstrained {
     /// The expression of each latent of the graph; none if no observation depends on it.
     pub(crate) leaves: Vec<Option<Expr>>,
     pub(crate) terms: Vec<Term>,
+    /// What is known about each term.
+    pub(crate) factors: Vec<Factor>,
 }
 
 /// Marks the expressions and random nodes that the observations depend on.
@@ -97,6 +102,15 @@ fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
     (expressions, random)
 }
 
+/// The coordinate of each latent of the graph that is a count.
+pub(super) fn count_of(coordinates: &[Coordinate], graph: &Graph) -> Vec<Option<u32>> {
+    let mut count_of = vec![None; graph.leaves.len()];
+    for (number, coordinate) in coordinates.iter().enumerate().filter(|(_, c)| c.support == Support::Counts) {
+        count_of[coordinate.leaf] = Some(number as u32);
+    }
+    count_of
+}
+
 impl Unconstrained {
     pub(crate) fn new(graph: &Graph) -> Result<Self, GraphError> {
         let (expressions, random) = active(graph);
@@ -106,6 +120,7 @@ impl Unconstrained {
             coordinates: Vec::new(),
             leaves: vec![None; graph.leaves.len()],
             terms: Vec::new(),
+            factors: Vec::new(),
         };
         let unmade = this.arena.constant(f64::NAN);
         let mut made = vec![unmade; graph.arena.len()];
@@ -140,6 +155,10 @@ impl Unconstrained {
             };
             this.terms.push(Term { expr, random: r as u32 });
         }
+        let terms = this.terms.iter().map(|t| (t.random, jacobians[t.random as usize]));
+        let mut rebuilt = Rebuilt { graph, made, is_made: expressions };
+        let count_of = count_of(&this.coordinates, graph);
+        this.factors = factors(&mut rebuilt, &mut this.arena, &count_of, terms);
         Ok(this)
     }
 
@@ -152,7 +171,8 @@ impl Unconstrained {
         transform: Transform,
     ) -> Expr {
         let number = self.coordinates.len() as u32;
-        self.coordinates.push(Coordinate { name: graph.leaves[leaf].name.clone(), support, leaf, transform });
+        let (name, window) = (graph.leaves[leaf].name.clone(), Window::default());
+        self.coordinates.push(Coordinate { name, support, leaf, transform, window });
         self.arena.leaf(number, known)
     }
 
@@ -256,6 +276,8 @@ impl Unconstrained {
             if high < f64::INFINITY { Support::Integers { lower: 0.0, upper: high - low } } else { Support::Counts };
         let known = Known { nonnegative: true, positive: false, whole: true, at_most_one: high - low <= 1.0 };
         let above = self.add_coordinate(graph, l, support, known, Transform::Integer(low));
+        let window = Window::new(graph, &graph.random[r], distribution, low);
+        self.coordinates.iter_mut().last().into_iter().for_each(|c| c.window = window);
         Ok(self.arena.linear(&[(above, 1.0)], low))
     }
 
@@ -317,14 +339,6 @@ impl Unconstrained {
 }
 
 impl Graph {
-    /// The smallest and largest value of a discrete node given its distribution and bounds, ignoring observations.
-    pub(super) fn discrete_range(&self, r: usize, distribution: &Distribution) -> (f64, f64) {
-        let (low, high) = self.arena.range(distribution);
-        let Some(bounds) = self.random[r].bounds else { return (low, high) };
-        let number = |e: Option<Expr>| e.and_then(|e| self.arena.value(e));
-        (low.max(number(bounds.lower).unwrap_or(low).ceil()), high.min(number(bounds.upper).unwrap_or(high).floor()))
-    }
-
     /// Marks the latents that no observation depends on.
     pub(super) fn prior_only_leaves(&self) -> Vec<bool> {
         let (_, random) = active(self);

@@ -255,7 +255,7 @@ impl fmt::Display for Finding {
             Self::InvalidDraws { invalid, drawn, fault } => {
                 write!(
                     f,
-                    "{invalid} of {drawn} draws of the approximation are impossible in the model; the ELBO excludes them"
+                    "{invalid} of {drawn} draws of the approximation are impossible in the model; the ELBO is that of the approximation without them"
                 )?;
                 match fault {
                     Some(CommonFault { fault, count, of }) if count == of => {

@@ -5,6 +5,7 @@
 
 mod budget;
 mod checkpoint;
+mod counts;
 mod distributions;
 mod draws;
 mod faults;

@@ -6,6 +6,7 @@ pub(super) mod gaussian;
 pub(super) mod gibbs;
 mod hmc;
 pub(super) mod missed_modes;
+mod missing_mass;
 pub(super) mod model_selection;
 pub(super) mod pathfinder;
 pub(super) mod resample;

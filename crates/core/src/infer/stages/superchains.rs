@@ -6,9 +6,9 @@
 //! without draws, if that part has mass. A lower bound on its mass comes from a simple distribution at the place where they stay.
 
 use super::curvature::{climb, local_gaussian};
+use super::missing_mass::{FEW, Place, matters};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
-use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
 use crate::error::Result;
 use crate::infer::result::{MissedMode, Superchains};
@@ -16,9 +16,8 @@ use crate::model::{Model, Support};
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, stream};
-use hyperprior_math::special::{HALF_LN_2_PI, normal_quantile};
+use hyperprior_math::special::normal_quantile;
 use rand::RngExt;
-use rand_distr::{Distribution, StandardNormal};
 
 /// The number of superchains, and of chains in each.
 const SUPERCHAINS: usize = 16;
@@ -33,21 +32,11 @@ const ROUNDS: usize = 3;
 const ELSEWHERE: f64 = 1.25;
 /// How many standard errors a difference must exceed.
 const BEYOND: f64 = 4.0;
-/// A place with a smaller share of the posterior is negligible, and one with less than `SHARE_LARGE` matters only if it adds more than
-/// `VARIANCE_MAX` to the variance of a latent, in variances; one with fewer than `FEW` of its share of the draws was missed.
-const SHARE_MIN: f64 = 0.0025;
-const SHARE_LARGE: f64 = 0.03;
-const VARIANCE_MAX: f64 = 0.2;
-const FEW: f64 = 0.2;
-/// A draw within this many standard deviations, per latent, belongs to a place.
-const THERE: f64 = 3.0;
 /// Values farther than this from a latent's mean, in standard deviations, are put into a draw, for at most this many latents,
 /// and fewer if there are many.
 const APART: f64 = 4.0;
 const SPLICES: usize = 32;
 const SPLICES_WORK: usize = 1000;
-/// The draws from which the mass of a place is estimated.
-const DRAWS: usize = 128;
 
 /// What the superchains are compared with, and where some of them start.
 pub(in crate::infer) struct Delivered<'a> {
@@ -232,8 +221,8 @@ impl Scores {
             }
         }
         for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
-            let place = Place::new(whitened, chains, &log_p, k, seed)?;
-            let missed = place.missed(whitened, delivered);
+            let place = Place::new(whitened, chains, &log_p, k * CHAINS..(k + 1) * CHAINS, seed)?;
+            let missed = place.missed(whitened, delivered.u, delivered.log_evidence);
             let is_worse = |new: &MissedMode| found.missed.as_ref().is_none_or(|old| new.share > old.share);
             if let Some(missed) = missed.filter(is_worse) {
                 found.missed = Some(missed);
@@ -306,123 +295,6 @@ fn nested_rhat(of: &[(f64, f64)]) -> f64 {
     let (means, variances): (Vec<f64>, Vec<f64>) = of.iter().copied().unzip();
     let (between, within) = (moments(&means).1, moments(&variances).0);
     if between == 0.0 { 1.0 } else { (1.0 + between / within).sqrt() }
-}
-
-/// Where a superchain stays: independent marginals, or the Gaussian at the nearest mode if that has more mass.
-struct Place {
-    mean: Vec<f64>,
-    shape: Shape,
-    /// A lower bound on the log of its mass.
-    log_mass: f64,
-}
-
-enum Shape {
-    /// The standard deviation of each latent.
-    Independent(Vec<f64>),
-    /// The scale of the continuous latents, which have these columns.
-    Gaussian(Whitening, Vec<usize>),
-}
-
-impl Shape {
-    /// The distance of a difference from the place, in standard deviations and per latent.
-    fn distance(&self, away: &[f64]) -> f64 {
-        let scaled: Vec<f64> = match self {
-            Self::Independent(sd) => away.iter().zip(sd).map(|(x, sd)| x / sd).collect(),
-            Self::Gaussian(whitening, continuous) => {
-                let mut x: Vec<f64> = continuous.iter().map(|i| away[*i]).collect();
-                whitening.solve(&mut x);
-                x
-            }
-        };
-        (scaled.iter().map(|x| x * x).sum::<f64>() / scaled.len() as f64).sqrt()
-    }
-}
-
-impl Place {
-    fn new(
-        whitened: &WhitenedModel<dyn Model + '_>,
-        chains: &Batch,
-        log_p: &[f64],
-        k: usize,
-        seed: u64,
-    ) -> Result<Self> {
-        let latents = whitened.latents();
-        let own = |i: usize| &chains.column(i)[k * CHAINS..(k + 1) * CHAINS];
-        let (mean, variance): (Vec<f64>, Vec<f64>) = (0..latents.len()).map(|i| moments(own(i))).unzip();
-        let sd: Vec<f64> = variance.iter().map(|v| v.sqrt()).collect();
-        let log_mass = product_bound(whitened, &own, &mean, &sd, (seed, k))?;
-        // The width of a discrete latent that all chains agree on is not zero.
-        let width = |i: usize| if latents.support(i).is_discrete() { sd[i].max(0.25) } else { sd[i] };
-        let shape = Shape::Independent((0..latents.len()).map(width).collect());
-        let mut place = Self { mean, shape, log_mass };
-        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
-        let best = (k * CHAINS..(k + 1) * CHAINS).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]));
-        if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
-            let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
-            climb(gradient, &continuous, &mut point)?;
-            if let Some((whitening, elbo)) = local_gaussian(whitened, gradient, &continuous, &point, seed)?
-                && !(elbo <= place.log_mass)
-            {
-                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous), log_mass: elbo };
-            }
-        }
-        Ok(place)
-    }
-
-    /// The place as a missed mode, if it has mass and too few draws.
-    fn missed(&self, whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered) -> Option<MissedMode> {
-        let u = delivered.u;
-        let away = |s: usize| (0..self.mean.len()).map(|i| u.get(i, s) - self.mean[i]).collect::<Vec<f64>>();
-        let there = (0..u.draws_len()).filter(|s| self.shape.distance(&away(*s)) <= THERE).count();
-        let drawn = there as f64 / u.draws_len() as f64;
-        let share = 1.0 / (1.0 + (delivered.log_evidence - self.log_mass).exp());
-        let far = (0..self.mean.len()).map(|i| {
-            let (mean, variance) = moments(u.column(i));
-            (self.mean[i] - mean).abs() / variance.sqrt().max(1e-9)
-        });
-        let mut z = Batch::zeros(self.mean.len(), 1);
-        whitened.restore(&Batch::from_columns(self.mean.clone(), 1), &mut z);
-        let is_missed = matters(share, far.fold(0.0, f64::max)) && drawn < FEW * share;
-        is_missed.then(|| MissedMode { share, drawn, z: z.as_slice().to_vec() })
-    }
-}
-
-/// Whether a place with this share of the posterior, this many standard deviations away, would change a mean or a variance.
-fn matters(share: f64, far: f64) -> bool {
-    share > SHARE_LARGE || (share > SHARE_MIN && share * far * far > VARIANCE_MAX)
-}
-
-/// The ELBO of the product of a superchain's marginals, restricted to possible draws.
-fn product_bound<'c>(
-    whitened: &WhitenedModel<dyn Model + '_>,
-    own: &impl Fn(usize) -> &'c [f64],
-    mean: &[f64],
-    sd: &[f64],
-    (seed, k): (u64, usize),
-) -> Result<f64> {
-    let latents = whitened.latents();
-    let mut rng = stream(seed, Purpose::Superchains.step(), 1, k as u64);
-    let (mut draws, mut log_g) = (Batch::zeros(latents.len(), DRAWS), vec![0.0; DRAWS]);
-    for i in 0..latents.len() {
-        for s in 0..DRAWS {
-            if latents.support(i).is_discrete() {
-                let x = own(i)[rng.random_range(0..CHAINS)];
-                draws.set(i, s, x);
-                log_g[s] += (own(i).iter().filter(|y| **y == x).count() as f64 / CHAINS as f64).ln();
-            } else {
-                let noise: f64 = StandardNormal.sample(&mut rng);
-                draws.set(i, s, mean[i] + sd[i] * noise);
-                log_g[s] -= 0.5 * noise * noise + HALF_LN_2_PI + sd[i].ln();
-            }
-        }
-    }
-    let mut log_p = vec![0.0; DRAWS];
-    whitened.log_joint(&draws, &mut log_p)?;
-    let possible: Vec<f64> = log_p.iter().zip(&log_g).map(|(p, g)| p - g).filter(|x| x.is_finite()).collect();
-    if possible.is_empty() {
-        return Ok(f64::NEG_INFINITY);
-    }
-    Ok(moments(&possible).0 + (possible.len() as f64 / DRAWS as f64).ln())
 }
 
 #[cfg(test)]
