@@ -299,11 +299,11 @@ mod tests {
         assert!(text.find(reason).expect(&text) < text.find("\nname ").expect(&text), "{text}");
         assert!(text.contains("log evidence  at least -2."), "{text}");
         let (verdict, text, ess) = said(true, Some(0.8), 1.0);
-        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
-        assert!(text.contains("Verdict: means only") && text.contains("log evidence  at least -2."), "{text}");
+        assert_eq!((verdict, ess.round()), (Verdict::Distrust, 10.0), "{text}");
+        assert!(text.contains("Verdict: distrust") && text.contains("log evidence  at least -2."), "{text}");
         // A few draws have all the weight, and the moves do not mix; then, they do.
         let (verdict, text, ess) = said(true, Some(0.5), 1.0);
-        assert_eq!((verdict, ess.round()), (Verdict::MeansOnly, 10.0), "{text}");
+        assert_eq!((verdict, ess.round()), (Verdict::Distrust, 10.0), "{text}");
         assert!(text.contains("Reason: the effective sample size is 10"), "{text}");
         assert_eq!(said(true, Some(0.5), 0.1).0, Verdict::Trust);
         let (verdict, text, _) = said(false, Some(1.2), 0.0);

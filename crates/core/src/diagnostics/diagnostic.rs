@@ -10,7 +10,7 @@ use std::fmt;
 ///
 /// ```
 /// use hyperprior::diagnostics::{Diagnostic, Finding, Remedy, Severity};
-/// let found = Finding::HighKhat { khat: 0.9, limit: 0.7, is_moved: false };
+/// let found = Finding::HighKhat { khat: 0.9, limit: 0.7, is_moved: false, is_confirmed: false };
 /// let diagnostic = Diagnostic::new(Severity::MeansOnly, found, vec![Remedy::OtherMethod { suggested: Vec::new() }]);
 /// assert_eq!(diagnostic.finding.to_string(), "k̂ = 0.90 is above 0.70: the approximation misses part of the posterior");
 /// ```
@@ -109,7 +109,7 @@ pub enum Finding {
     /// Fits from different starts have different means.
     RestartsDisagree { rhat: f64, latent: String },
     /// The importance weights are unreliable.
-    HighKhat { khat: f64, limit: f64, is_moved: bool },
+    HighKhat { khat: f64, limit: f64, is_moved: bool, is_confirmed: bool },
     /// The draws are uncorrected, and their weights are uneven.
     UnevenWeights { share: f64 },
     /// The effective sample size is low.
@@ -217,7 +217,11 @@ impl fmt::Display for Finding {
                     "fits from different starts disagree about {latent} (R̂ = {rhat:.2}), although their ELBOs are close"
                 )
             }
-            Self::HighKhat { khat, limit, is_moved } => {
+            Self::HighKhat { khat, limit, is_confirmed: true, .. } => write!(
+                f,
+                "k̂ = {khat:.2} is above {limit:.2}: the tails of the approximation are too light; the draws no longer depend on them"
+            ),
+            Self::HighKhat { khat, limit, is_moved, .. } => {
                 write!(f, "k̂ = {khat:.2} is above {limit:.2}: the approximation misses part of the posterior")?;
                 if *is_moved {
                     f.write_str("; the MCMC moves correct shapes, but not the weights of modes that are far apart")?;

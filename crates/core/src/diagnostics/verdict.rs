@@ -7,6 +7,8 @@ use crate::infer::{Correction, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREA
 const NO_MEAN: f64 = 1.0;
 /// A smaller effective sample size is not enough for the shape of a posterior.
 const ESS_MIN: f64 = 400.0;
+/// With a smaller one, means have errors above a fifth of a standard deviation.
+const ESS_MEANS: f64 = 100.0;
 /// Uncorrected draws are close to the posterior if importance weighting leaves this share of them effective.
 const EVEN_MIN: f64 = 0.8;
 /// Above this, the means of a latent differ between fits.
@@ -93,14 +95,16 @@ impl Inferred {
         let (khat, limit) = (self.psis.khat, self.psis.limit);
         if !(khat <= limit) {
             // Once the draws have forgotten where they started, k̂ tells about the approximation only.
+            let is_confirmed = self.is_confirmed();
             let severity = match self.correct {
-                _ if self.is_confirmed() => Severity::Note,
+                _ if is_confirmed => Severity::Note,
                 Correction::None | Correction::Resample if khat <= NO_MEAN => Severity::MeansOnly,
                 _ => Severity::Distrust,
             };
             let is_moved = self.correct == Correction::ResampleMove;
             let remedies = vec![other_method(&[]), Remedy::MoreSteps { steps: None }];
-            add(severity, Finding::HighKhat { khat, limit, is_moved }, remedies);
+            let remedies = if is_confirmed { Vec::new() } else { remedies };
+            add(severity, Finding::HighKhat { khat, limit, is_moved, is_confirmed }, remedies);
         }
         let share = self.psis.ess / (self.z.draws_len() * OVERSAMPLED) as f64;
         if self.correct == Correction::None && share < EVEN_MIN && khat <= limit {
@@ -108,7 +112,8 @@ impl Inferred {
         }
         let ess = self.effective_sample_size();
         if ess < ESS_MIN.min(0.5 * self.z.draws_len() as f64) {
-            add(Severity::MeansOnly, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
+            let severity = if ess < ESS_MEANS { Severity::Distrust } else { Severity::MeansOnly };
+            add(severity, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
         }
         let share = self.bounds.dropped as f64 / self.bounds.drawn.max(1) as f64;
         if share > INVALID_MAX {

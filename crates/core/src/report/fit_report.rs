@@ -1,7 +1,7 @@
 //! The report of a finished fit: its numbers and diagnostics.
 
 use super::predictive::Predictive;
-use super::schema::{Elbo, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA};
+use super::schema::{Elbo, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA, TIGHT};
 use crate::diagnostics::{Diagnostic, Finding, Remedy, Severity, Verdict, label_switching};
 use crate::infer::{InferSettings, Inferred, Posterior, Source};
 use crate::model::Model;
@@ -189,9 +189,12 @@ impl<'a> FitReport<'a> {
         }
     }
 
-    /// Whether the estimate of the evidence is reliable, and not just a lower bound.
+    /// Whether the estimate of the evidence is reliable, and not just a lower bound; see [`FitSummary::is_evidence_good`].
     pub fn is_evidence_good(&self) -> bool {
-        self.inferred().is_none_or(|inferred| inferred.psis.is_good() && self.is_converged())
+        self.inferred().is_none_or(|inferred| {
+            let is_tight = inferred.bounds.log_evidence.value - inferred.bounds.elbo.value < TIGHT;
+            self.is_converged() && (inferred.psis.is_good() || (self.verdict() == Verdict::Trust && is_tight))
+        })
     }
 
     /// Diagnostics of the fit and its draws, those that affect the verdict first.

@@ -14,6 +14,9 @@ use std::collections::BTreeMap;
 /// The version of the schema; it changes when a field is renamed or changes its meaning.
 pub const SCHEMA: u32 = 2;
 
+/// The ELBO of a trusted fit is tight if the estimate of the log evidence is not higher by more than this.
+pub(super) const TIGHT: f64 = 0.1;
+
 /// The content of `summary.json`.
 ///
 /// ```
@@ -274,10 +277,14 @@ impl FitSummary {
         self.elbo.upper.is_some_and(is_gap)
     }
 
-    /// Whether the estimate of the evidence is reliable, and not just a lower bound.
+    /// Whether the estimate of the evidence is reliable, and not just a lower bound: by k̂, or because the ELBO, which is a lower
+    /// bound, is nearly as high and the draws are trusted, so that nothing was missed.
     pub fn is_evidence_good(&self) -> bool {
+        let is_tight = self.evidence.is_some_and(|evidence| evidence.log - self.elbo.value < TIGHT);
         match (self.khat, self.khat_limit) {
-            (Some(khat), Some(limit)) => khat <= limit && self.converged,
+            (Some(khat), Some(limit)) => {
+                self.converged && (khat <= limit || (self.verdict == Some(Verdict::Trust) && is_tight))
+            }
             _ => self.converged,
         }
     }
