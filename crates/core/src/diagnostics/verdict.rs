@@ -26,13 +26,12 @@ impl Inferred {
 
     /// What a verdict of trust rests on.
     pub fn basis(&self) -> String {
-        let is_mixed = self.is_confirmed();
-        let draws = if is_mixed {
-            "the draws have mixed, and chains from overdispersed starts joined them"
+        let basis = if self.is_confirmed() {
+            "the ELBO had converged, the draws have mixed, and chains from overdispersed starts joined them"
         } else {
-            "k̂ is below its limit"
+            "the ELBO had converged, and k̂ is below its limit"
         };
-        format!("the ELBO had converged, and {draws}")
+        basis.to_owned()
     }
 
     /// The diagnostics behind the verdict, the most serious first.
