@@ -121,8 +121,13 @@ mod tests {
     fn the_evidence_is_a_lower_bound_if_khat_is_high() {
         let html = said(json!({}));
         assert!(html.contains("−3.200 ± 0.010") && html.contains("below its limit of 0.70"), "{html}");
-        let html = said(json!({"khat": 0.9}));
+        let html = said(json!({"khat": 0.9, "verdict": "distrust"}));
         assert!(html.contains("at least −3.200") && html.contains("above its limit of 0.70"), "{html}");
+        // The ELBO of a trusted fit is nearly as high; then, it is not.
+        assert!(!said(json!({"khat": 0.9})).contains("at least"));
+        assert!(
+            said(json!({"khat": 0.9, "elbo": {"value": -4.0, "standard_error": 0.01}})).contains("at least −3.200")
+        );
         let html = said(json!({"khat": null, "elbo": {"value": -3.2, "standard_error": 0.0}}));
         assert!(html.contains("(exact)") && !html.contains(">ELBO<"), "{html}");
     }
