@@ -47,6 +47,13 @@ pub(crate) fn moments(values: &[f64]) -> (f64, f64) {
     (mean, values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1.0).max(1.0))
 }
 
+/// R̂ from the mean and the variance of each group: the spread within groups, compared with that of all draws.
+pub(crate) fn rhat(of_groups: impl IntoIterator<Item = (f64, f64)>) -> f64 {
+    let (means, variances): (Vec<f64>, Vec<f64>) = of_groups.into_iter().unzip();
+    let (between, within) = (moments(&means).1, moments(&variances).0);
+    if between == 0.0 { 1.0 } else { (1.0 + between / within).sqrt() }
+}
+
 /// Whether a fit's bound had converged, by its stages if it had a stopping rule; `None` if there were too few steps to tell.
 pub(crate) fn has_converged(fitted: &Fitted) -> Option<bool> {
     match fitted.stages.last() {
@@ -67,6 +74,12 @@ mod tests {
     fn has_converged(elbo: impl Fn(f64) -> f64, steps: usize) -> Option<bool> {
         let elbo: Vec<f64> = (0..steps).map(|i| elbo(i as f64 / steps as f64)).collect();
         ElboTrace { elbo: &elbo, flat: 0.5 }.has_converged()
+    }
+
+    #[test]
+    fn rhat_compares_groups_with_their_draws() {
+        assert_eq!(rhat([(1.0, 2.0), (1.0, 3.0)]), 1.0);
+        assert!((rhat([(0.0, 1.0), (2.0, 1.0)]) - 3.0_f64.sqrt()).abs() < 1e-12);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! The verdict on a fit, and the diagnostics behind it.
 
 use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
-use crate::infer::{Correction, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, Superchains, TAIL_DRIFT_MAX};
+use crate::infer::{
+    Correction, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
+};
 
 /// Above this the importance weights have no mean.
 const NO_MEAN: f64 = 1.0;
@@ -142,9 +144,8 @@ fn of_superchains(chains: &Superchains, add: &mut impl FnMut(Severity, Finding, 
     } else if chains.spread > SPREAD_MAX {
         let finding = Finding::SuperchainsWider { latent: chains.spreading.clone(), spread: chains.spread };
         add(Severity::MeansOnly, finding, vec![other_method(&["mixture:16"])]);
-    }
-    if chains.missed.is_none() && !chains.agrees() && chains.shift <= SHIFT_MAX && chains.spread <= SPREAD_MAX {
-        let finding = Finding::SuperchainsAway { away: chains.away };
+    } else if chains.missed.is_none() && chains.strays() {
+        let finding = Finding::SuperchainsAway { away: chains.away, of: SUPERCHAINS };
         add(Severity::MeansOnly, finding, vec![other_method(&["mixture:16"])]);
     }
 }

@@ -284,8 +284,7 @@ fn finish(
         let delivered = Delivered { u: &u, ends, heavy: &heavy, moves, log_evidence: bounds.log_evidence.value };
         checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
     }
-    let mut z = Batch::zeros(u.columns_len(), u.draws_len());
-    whitened.restore(&u, &mut z);
+    let z = whitened.restored(&u);
     let mut factors: Vec<&str> = Vec::new();
     for i in 0..q.likelihood().latents_len() {
         let name = q.likelihood().factor_name(i);

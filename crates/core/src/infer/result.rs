@@ -152,9 +152,17 @@ pub struct Superchains {
 impl Superchains {
     /// Whether the superchains confirm the draws: those that ended elsewhere found no mass, and the others agree with the draws.
     pub fn agrees(&self) -> bool {
-        self.missed.is_none() && self.shift <= SHIFT_MAX && self.spread <= SPREAD_MAX && 2 * self.away <= 16
+        self.missed.is_none() && self.shift <= SHIFT_MAX && self.spread <= SPREAD_MAX && !self.strays()
+    }
+
+    /// Whether most superchains ended elsewhere.
+    pub(crate) fn strays(&self) -> bool {
+        2 * self.away > SUPERCHAINS
     }
 }
+
+/// The number of superchains.
+pub(crate) const SUPERCHAINS: usize = 16;
 
 /// The largest difference of means, in standard deviations, at which draws and superchains agree.
 pub(crate) const SHIFT_MAX: f64 = 0.2;

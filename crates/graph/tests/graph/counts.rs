@@ -53,23 +53,27 @@ fn step(g: &mut GraphBuilder, n: Expr, (at, sign): (f64, f64), (a, b): (f64, f64
     g.add(a, scaled)
 }
 
+/// A probability that is 0 between 20 and 60.
+fn dipped(g: &mut GraphBuilder, n: Expr) -> Expr {
+    let (high, low) = (step(g, n, (60.0, 1.0), (0.0, 0.9)), step(g, n, (20.0, -1.0), (0.0, 0.1)));
+    g.add(high, low)
+}
+
+fn dipped_at(n: f64) -> f64 {
+    match n {
+        60.0.. => 0.9,
+        ..=20.0 => 0.1,
+        _ => 0.0,
+    }
+}
+
 #[test]
 fn impossible_values_between_possible_ones_do_not_end_the_sum() {
     let graph = poisson(100.0, |g, n| {
-        let (high, low) = (step(g, n, (60.0, 1.0), (0.0, 0.9)), step(g, n, (20.0, -1.0), (0.0, 0.1)));
-        let p = g.add(high, low);
+        let p = dipped(g, n);
         g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
     });
-    let p = |n: f64| {
-        if n >= 60.0 {
-            0.9_f64
-        } else if n <= 20.0 {
-            0.1
-        } else {
-            0.0
-        }
-    };
-    check(graph, enumerate(0, 1000, |n| log_poisson(n, 100.0) + p(n).ln()), 0.1);
+    check(graph, enumerate(0, 1000, |n| log_poisson(n, 100.0) + dipped_at(n).ln()), 0.1);
     let graph = poisson(100.0, |g, n| {
         let p = step(g, n, (60.0, 1.0), (0.0, 0.9));
         g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
@@ -85,7 +89,7 @@ fn a_plateau_does_not_end_the_sum() {
         g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
     });
     let p = |n: f64| if n >= 40.0 { 0.5 + 1e-60 } else { 1e-60_f64 };
-    check(graph, enumerate(0, 1000, |n| log_poisson(n, 3.0) + p(n).ln()), 0.1);
+    check(graph, enumerate(0, 1000, |n| log_poisson(n, 3.0) + dipped_at(n).ln()), 0.1);
 }
 
 #[test]
@@ -140,25 +144,15 @@ fn sums_follow_a_latent_rate() {
     let theta = g.stochastic("theta", Distribution::Flat, None, None).unwrap();
     let rate = g.call(Function::Exp, &[theta]);
     let n = g.stochastic("N", Distribution::Poisson { rate }, None, None).unwrap();
-    let (high, low) = (step(&mut g, n, (60.0, 1.0), (0.0, 0.9)), step(&mut g, n, (20.0, -1.0), (0.0, 0.1)));
-    let p = g.add(high, low);
+    let p = dipped(&mut g, n);
     g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
     let model = g.build().unwrap().model().unwrap();
-    let p = |n: f64| {
-        if n >= 60.0 {
-            0.9_f64
-        } else if n <= 20.0 {
-            0.1
-        } else {
-            0.0
-        }
-    };
     for rate in [0.5_f64, 3.0, 30.0, 100.0, 6000.0] {
         let mut z = Batch::zeros(1, 1);
         z.set(0, 0, rate.ln());
         let mut found = [0.0];
         model.log_joint(&z, &mut found).unwrap();
-        let exact = enumerate(0, 20_000, |n| log_poisson(n, rate) + p(n).ln()).0;
+        let exact = enumerate(0, 20_000, |n| log_poisson(n, rate) + dipped_at(n).ln()).0;
         assert!((found[0] - exact).abs() < 1e-7, "rate {rate}: {} against {exact}", found[0]);
     }
     let mut z = Batch::zeros(1, 1);

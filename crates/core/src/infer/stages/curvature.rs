@@ -19,6 +19,15 @@ const DRAWS: usize = 128;
 /// With more continuous latents than this, the Gaussians are diagonal.
 const FULL_MAX: usize = 300;
 
+/// Copies of a point.
+fn copies(point: &[f64], len: usize) -> Batch {
+    let mut z = Batch::zeros(point.len(), len);
+    for (i, x) in point.iter().enumerate() {
+        z.column_mut(i).fill(*x);
+    }
+    z
+}
+
 /// −∂²log p by central differences of the gradient, row by row.
 pub(super) fn curvature(gradient: &dyn Gradient, continuous: &[usize], point: &[f64]) -> Result<Option<Vec<f64>>> {
     let n = continuous.len();
@@ -63,10 +72,7 @@ pub(super) fn diagonal(
 ) -> Result<Option<Vec<f64>>> {
     let mut rng = stream(seed, Purpose::ModeSearch.step(), 2, 0);
     let (mut log_p, mut d_z) = (vec![0.0; PROBES], Batch::zeros(point.len(), PROBES));
-    let mut z = Batch::zeros(point.len(), PROBES);
-    for (i, x) in point.iter().enumerate() {
-        z.column_mut(i).fill(*x);
-    }
+    let mut z = copies(point, PROBES);
     let mut moved = Batch::zeros(continuous.len(), PROBES);
     for (k, i) in continuous.iter().enumerate() {
         for s in (0..PROBES).step_by(2) {
@@ -144,10 +150,7 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
         let (mut half, mut step) = (Batch::zeros(n, 1), Batch::zeros(n, 1));
         whitening.transpose_multiply(&slope, &mut half);
         whitening.multiply(&half, &mut step);
-        let mut tries = Batch::zeros(point.len(), HALVINGS);
-        for (i, x) in point.iter().enumerate() {
-            tries.column_mut(i).fill(*x);
-        }
+        let mut tries = copies(point, HALVINGS);
         for (k, i) in continuous.iter().enumerate() {
             for (t, x) in tries.column_mut(*i).iter_mut().enumerate() {
                 *x += step.get(k, 0) * 0.5_f64.powi(t as i32);
@@ -196,10 +199,7 @@ fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whi
     let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
     standard_normals(&mut streams, &mut noise);
     whitening.multiply(&noise, &mut moved);
-    let mut z = Batch::zeros(point.len(), DRAWS);
-    for (i, x) in point.iter().enumerate() {
-        z.column_mut(i).fill(*x);
-    }
+    let mut z = copies(point, DRAWS);
     for (k, i) in continuous.iter().enumerate() {
         for (z, x) in z.column_mut(*i).iter_mut().zip(moved.column(k)) {
             *z += x;

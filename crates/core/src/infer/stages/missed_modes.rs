@@ -1,14 +1,12 @@
 //! The missed-mode check: whether the draws cover the modes that the search found.
 
+use super::missing_mass::{FEW, THERE, share};
 use super::pathfinder::{Mode, distance};
 use crate::infer::result::MissedMode;
 use hyperprior_math::batch::Batch;
 
-/// Modes with a smaller share of the posterior are not checked; draws within `THERE` standard deviations per latent belong to a
-/// mode; with less than `FEW` of the expected draws, it was missed.
+/// Modes with a smaller share of the posterior are not checked.
 const SHARE_MIN: f64 = 0.02;
-const THERE: f64 = 3.0;
-const FEW: f64 = 0.2;
 
 /// The largest mode that draws `z` missed. The bound of a mode's Gaussian is a lower bound on its share of the evidence, and at
 /// least that share of the draws should lie there.
@@ -19,8 +17,8 @@ pub(in crate::infer) fn missed_mode(z: &Batch, log_evidence: f64, modes: &[Mode]
     let mut point = vec![0.0; all.len()];
     let mut missed: Option<MissedMode> = None;
     for mode in modes {
-        let share = (mode.elbo - top).exp();
-        if share < SHARE_MIN {
+        let of_top = (mode.elbo - top).exp();
+        if of_top < SHARE_MIN {
             continue;
         }
         let mut there = 0;
@@ -30,7 +28,7 @@ pub(in crate::infer) fn missed_mode(z: &Batch, log_evidence: f64, modes: &[Mode]
         }
         let drawn = there as f64 / len as f64;
         // Without draws there, the estimated evidence is that of the rest.
-        let share = if drawn < FEW * share { 1.0 / (1.0 + (top - mode.elbo).exp()) } else { share };
+        let share = if drawn < FEW * of_top { share(mode.elbo, top) } else { of_top };
         let is_worse = missed.as_ref().is_none_or(|worst| share - drawn > worst.share - worst.drawn);
         if drawn < FEW * share && is_worse {
             missed = Some(MissedMode { share, drawn, z: mode.z.clone() });

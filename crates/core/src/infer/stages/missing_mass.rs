@@ -21,7 +21,7 @@ const SHARE_LARGE: f64 = 0.03;
 const VARIANCE_MAX: f64 = 0.2;
 pub(super) const FEW: f64 = 0.2;
 /// A draw within this many standard deviations, per latent, belongs to a place.
-const THERE: f64 = 3.0;
+pub(super) const THERE: f64 = 3.0;
 /// The draws from which the mass of a place is estimated.
 const DRAWS: usize = 128;
 
@@ -72,15 +72,15 @@ impl Place {
         let width = |i: usize| if latents.support(i).is_discrete() { sd[i].max(0.25) } else { sd[i] };
         let shape = Shape::Independent((0..latents.len()).map(width).collect());
         let mut place = Self { mean, shape, log_mass };
-        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+        let continuous = whitened.continuous();
         let best = own.clone().max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]));
         if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
             let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
-            climb(gradient, &continuous, &mut point)?;
-            if let Some((whitening, elbo)) = local_gaussian(whitened, gradient, &continuous, &point, seed)?
+            climb(gradient, continuous, &mut point)?;
+            if let Some((whitening, elbo)) = local_gaussian(whitened, gradient, continuous, &point, seed)?
                 && !(elbo <= place.log_mass)
             {
-                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous), log_mass: elbo };
+                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous.to_vec()), log_mass: elbo };
             }
         }
         Ok(place)
@@ -96,15 +96,28 @@ impl Place {
         let away = |s: usize| (0..self.mean.len()).map(|i| u.get(i, s) - self.mean[i]).collect::<Vec<f64>>();
         let there = (0..u.draws_len()).filter(|s| self.shape.distance(&away(*s)) <= THERE).count();
         let drawn = there as f64 / u.draws_len() as f64;
-        let share = 1.0 / (1.0 + (log_evidence - self.log_mass).exp());
+        let share = share(self.log_mass, log_evidence);
         let far = (0..self.mean.len()).map(|i| {
             let (mean, variance) = moments(u.column(i));
             (self.mean[i] - mean).abs() / variance.sqrt().max(1e-9)
         });
-        let mut z = Batch::zeros(self.mean.len(), 1);
-        whitened.restore(&Batch::from_columns(self.mean.clone(), 1), &mut z);
+        let z = whitened.restored(&Batch::from_columns(self.mean.clone(), 1));
         let is_missed = matters(share, far.fold(0.0, f64::max)) && drawn < FEW * share;
         is_missed.then(|| MissedMode { share, drawn, z: z.as_slice().to_vec() })
+    }
+}
+
+/// The share of the posterior at a place with this mass, if the evidence is that of the rest.
+pub(super) fn share(log_mass: f64, log_evidence: f64) -> f64 {
+    1.0 / (1.0 + (log_evidence - log_mass).exp())
+}
+
+/// The one with the larger share.
+pub(super) fn larger(one: Option<MissedMode>, other: Option<MissedMode>) -> Option<MissedMode> {
+    match (one, other) {
+        (Some(one), Some(other)) if other.share > one.share => Some(other),
+        (None, other) => other,
+        (one, _) => one,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::model_selection::{Candidate, weight};
 use super::resample::StageStream;
-use crate::diagnostics::convergence::{has_converged, moments};
+use crate::diagnostics::convergence::{self, has_converged, moments};
 use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::infer::budget::Work;
@@ -61,11 +61,7 @@ pub(in crate::infer) fn restart(
 
 /// The largest R̂ of any latent over draws of several approximations, and that latent.
 fn rhat(draws: &[Batch]) -> (f64, usize) {
-    let of = |i: usize| {
-        let (means, variances): (Vec<f64>, Vec<f64>) = draws.iter().map(|u| moments(u.column(i))).unzip();
-        let (between, within) = (moments(&means).1, moments(&variances).0);
-        if between == 0.0 { 1.0 } else { (1.0 + between / within).sqrt() }
-    };
+    let of = |i: usize| convergence::rhat(draws.iter().map(|u| moments(u.column(i))));
     let columns_len = draws.first().map_or(0, Batch::columns_len);
     (0..columns_len).map(|i| (of(i), i)).fold((1.0, 0), |worst, one| if one.0 > worst.0 { one } else { worst })
 }

@@ -6,21 +6,21 @@
 //! without draws, if that part has mass. A lower bound on its mass comes from a simple distribution at the place where they stay.
 
 use super::curvature::{climb, local_gaussian};
-use super::missing_mass::{FEW, Place, matters};
+use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
-use crate::diagnostics::convergence::moments;
+use crate::diagnostics::convergence::{moments, rhat};
 use crate::error::Result;
-use crate::infer::result::{MissedMode, Superchains};
+use crate::infer::result::{MissedMode, SUPERCHAINS, Superchains};
 use crate::model::{Model, Support};
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, stream};
 use hyperprior_math::special::normal_quantile;
 use rand::RngExt;
+use std::ops::Range;
 
-/// The number of superchains, and of chains in each.
-const SUPERCHAINS: usize = 16;
+/// The number of chains in a superchain.
 const CHAINS: usize = 16;
 /// How much wider than the draws the starts are spread, and how often an impossible start is drawn again closer to them.
 const WIDE: f64 = 3.0;
@@ -52,6 +52,11 @@ pub(in crate::infer) struct Delivered<'a> {
     pub(in crate::infer) log_evidence: f64,
 }
 
+/// The chains of a superchain.
+fn of(superchain: usize) -> Range<usize> {
+    superchain * CHAINS..(superchain + 1) * CHAINS
+}
+
 /// Runs superchains, in rounds until they agree with the draws.
 pub(in crate::infer) fn superchains(
     whitened: &WhitenedModel<dyn Model + '_>,
@@ -61,9 +66,10 @@ pub(in crate::infer) fn superchains(
 ) -> Result<Superchains> {
     let scores = Scores::new(whitened, delivered.u)?;
     let mut chains = starts(whitened, delivered, seed)?;
-    let mut found = Superchains::default();
+    let (mut found, mut made) = (Superchains::default(), 0);
     for round in 0..ROUNDS {
         let moves = MOVES_MIN.max(delivered.moves) << round;
+        made += moves;
         let moved = mcmc_moves(
             whitened,
             &mut chains,
@@ -71,9 +77,8 @@ pub(in crate::infer) fn superchains(
             (seed, 2 + round as u64),
             session.reborrow(),
         )?;
-        found = scores.compare(whitened, &chains, delivered, seed)?;
-        found.moves = (MOVES_MIN.max(delivered.moves) << (round + 1)) - MOVES_MIN.max(delivered.moves);
-        found.stopped = moved.stopped;
+        found =
+            Superchains { moves: made, stopped: moved.stopped, ..scores.compare(whitened, &chains, delivered, seed)? };
         if found.stopped || found.agrees() {
             break;
         }
@@ -190,15 +195,13 @@ impl Scores {
         let scored: Vec<Vec<f64>> = (self.each.iter().enumerate())
             .map(|(i, score)| (0..chains.draws_len()).map(|s| score.of(value(i, s))).collect())
             .collect();
-        let own = |i: usize, k: usize| &scored[i][k * CHAINS..(k + 1) * CHAINS];
+        let own = |i: usize, k: usize| &scored[i][of(k)];
         let is_away: Vec<bool> =
             (0..SUPERCHAINS).map(|k| (0..scored.len()).any(|i| !(moments(own(i, k)).0.abs() <= ELSEWHERE))).collect();
         let mut found = Superchains { away: is_away.iter().filter(|x| **x).count(), ..Superchains::default() };
         let joined: Vec<usize> = (0..SUPERCHAINS).filter(|k| !is_away[*k]).collect();
         for i in 0..latents.len() {
-            let rhat = nested_rhat(
-                &(0..SUPERCHAINS).map(|k| moments(&chains.column(i)[k * CHAINS..(k + 1) * CHAINS])).collect::<Vec<_>>(),
-            );
+            let rhat = rhat((0..SUPERCHAINS).map(|k| moments(&chains.column(i)[of(k)])));
             if !(rhat <= found.nested_rhat) {
                 (found.nested_rhat, found.latent) = (rhat, latents.name(i));
             }
@@ -221,18 +224,10 @@ impl Scores {
             }
         }
         for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
-            let place = Place::new(whitened, chains, &log_p, k * CHAINS..(k + 1) * CHAINS, seed)?;
-            let missed = place.missed(whitened, delivered.u, delivered.log_evidence);
-            let is_worse = |new: &MissedMode| found.missed.as_ref().is_none_or(|old| new.share > old.share);
-            if let Some(missed) = missed.filter(is_worse) {
-                found.missed = Some(missed);
-            }
+            let place = Place::new(whitened, chains, &log_p, of(k), seed)?;
+            found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
         }
-        if let Some(missed) = self.spliced(whitened, chains, &is_away, delivered, seed)?
-            && found.missed.as_ref().is_none_or(|old| missed.share > old.share)
-        {
-            found.missed = Some(missed);
-        }
+        found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
         Ok(found)
     }
 
@@ -246,19 +241,13 @@ impl Scores {
         delivered: &Delivered,
         seed: u64,
     ) -> Result<Option<MissedMode>> {
-        let latents = whitened.latents();
-        let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+        let continuous = whitened.continuous();
         let Some(gradient) = whitened.gradient().filter(|_| !continuous.is_empty()) else { return Ok(None) };
-        let restored = |u: &Batch| {
-            let mut z = Batch::zeros(u.columns_len(), u.draws_len());
-            whitened.restore(u, &mut z);
-            z
-        };
-        let (draws, others) = (restored(delivered.u), restored(chains));
+        let (draws, others) = (whitened.restored(delivered.u), whitened.restored(chains));
         let (mut missed, mut tried): (Option<MissedMode>, usize) = (None, 0);
-        for i in continuous.iter().copied() {
+        for &i in continuous {
             let (mean, variance) = moments(draws.column(i));
-            let own = |k: usize| moments(&others.column(i)[k * CHAINS..(k + 1) * CHAINS]).0;
+            let own = |k: usize| moments(&others.column(i)[of(k)]).0;
             let is_far = |k: &usize| is_away[*k] && (own(*k) - mean).abs() > APART * variance.sqrt();
             let Some(k) = (0..SUPERCHAINS).find(is_far) else { continue };
             tried += 1;
@@ -266,35 +255,23 @@ impl Scores {
                 break;
             }
             let value = own(k);
-            let mut z: Vec<f64> = (0..latents.len()).map(|j| draws.get(j, self.best)).collect();
+            let mut z: Vec<f64> = (0..draws.columns_len()).map(|j| draws.get(j, self.best)).collect();
             z[i] = value;
-            let mut u = whitened.whiten(&Batch::from_columns(z.clone(), 1));
-            climb(gradient, &continuous, u.as_mut_slice())?;
-            let Some((_, log_mass)) = local_gaussian(whitened, gradient, &continuous, u.as_slice(), seed)? else {
+            let mut u = whitened.whiten(&Batch::from_columns(z, 1));
+            climb(gradient, continuous, u.as_mut_slice())?;
+            let Some((_, log_mass)) = local_gaussian(whitened, gradient, continuous, u.as_slice(), seed)? else {
                 continue;
             };
-            let z = restored(&u).as_slice().to_vec();
-            let share = 1.0 / (1.0 + (delivered.log_evidence - log_mass).exp());
+            let z = whitened.restored(&u).as_slice().to_vec();
+            let share = share(log_mass, delivered.log_evidence);
             let is_there = |x: f64| (x - value).abs() < 0.5 * (value - mean).abs();
             let drawn = draws.column(i).iter().filter(|x| is_there(**x)).count() as f64 / draws.draws_len() as f64;
-            let is_worse = missed.as_ref().is_none_or(|old| share > old.share);
-            if is_there(z[i])
-                && matters(share, (z[i] - mean).abs() / variance.sqrt())
-                && drawn < FEW * share
-                && is_worse
-            {
-                missed = Some(MissedMode { share, drawn, z });
+            if is_there(z[i]) && matters(share, (z[i] - mean).abs() / variance.sqrt()) && drawn < FEW * share {
+                missed = larger(missed, Some(MissedMode { share, drawn, z }));
             }
         }
         Ok(missed)
     }
-}
-
-/// Nested R̂ from the mean and the variance of each superchain, with one draw per chain.
-fn nested_rhat(of: &[(f64, f64)]) -> f64 {
-    let (means, variances): (Vec<f64>, Vec<f64>) = of.iter().copied().unzip();
-    let (between, within) = (moments(&means).1, moments(&variances).0);
-    if between == 0.0 { 1.0 } else { (1.0 + between / within).sqrt() }
 }
 
 #[cfg(test)]
@@ -310,11 +287,5 @@ mod tests {
         assert!(mean.abs() < 1e-9 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
         assert!(score.of(1e12) > 3.0 && score.of(f64::NEG_INFINITY) < -3.0);
         assert_eq!(Score::new(&[1.0; 20], true).of(0.0), -10.0);
-    }
-
-    #[test]
-    fn nested_rhat_compares_superchains_with_their_chains() {
-        assert_eq!(nested_rhat(&[(1.0, 2.0), (1.0, 3.0)]), 1.0);
-        assert!((nested_rhat(&[(0.0, 1.0), (2.0, 1.0)]) - 3.0_f64.sqrt()).abs() < 1e-12);
     }
 }

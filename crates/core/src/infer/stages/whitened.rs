@@ -122,7 +122,13 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
         self.whitening.log_volume(self.continuous.len())
     }
 
-    fn restored(&self, u: &Batch) -> Batch {
+    /// The columns of the continuous latents.
+    pub(in crate::infer) fn continuous(&self) -> &[usize] {
+        &self.continuous
+    }
+
+    /// z = m + L u, in a batch of its own.
+    pub(in crate::infer) fn restored(&self, u: &Batch) -> Batch {
         let mut z = Batch::zeros(u.columns_len(), u.draws_len());
         self.restore(u, &mut z);
         z
