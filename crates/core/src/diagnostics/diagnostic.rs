@@ -121,7 +121,7 @@ pub enum Finding {
     /// Chains from overdispersed starts have another spread.
     SuperchainsWider { latent: String, spread: f64 },
     /// Most chains from overdispersed starts ended elsewhere.
-    SuperchainsAway { away: usize },
+    SuperchainsAway { away: usize, of: usize },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -207,7 +207,7 @@ impl fmt::Display for Finding {
             }
             Self::MissedMode { share, drawn } => write!(
                 f,
-                "the search found a part of the posterior with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
+                "the search found a region with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
                 percent(*share),
                 percent(*drawn)
             ),
@@ -250,8 +250,11 @@ impl fmt::Display for Finding {
                 "chains from overdispersed starts have a variance of {latent} that differs by {:.0} % from that of the draws",
                 percent(*spread)
             ),
-            Self::SuperchainsAway { away } => {
-                write!(f, "{away} of 16 groups of chains from overdispersed starts did not come to where the draws are")
+            Self::SuperchainsAway { away, of } => {
+                write!(
+                    f,
+                    "{away} of {of} groups of chains from overdispersed starts did not come to where the draws are"
+                )
             }
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")
