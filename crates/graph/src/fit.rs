@@ -67,7 +67,7 @@ impl Task {
         if graph.latent_names().next().is_none() {
             return Err(FitError::NothingUnknown);
         }
-        let model = graph.model_with(marginalise)?;
+        let model = graph.model_with(marginalise)?.recentred(marginalise)?;
         let quantities = monitored(model.quantities(), monitors)?;
         Ok(Self { model, quantities })
     }
@@ -113,7 +113,7 @@ impl Task {
         wall_seconds: f64,
     ) -> FitReport<'a> {
         let latent =
-            |outline: Outline| Latent { name: outline.name, is_discrete: outline.is_discrete, role: outline.role };
+            |Outline { name, is_discrete, role, centring, .. }: Outline| Latent { name, is_discrete, role, centring };
         let monitored =
             |q: &Quantity| Monitored { name: q.name.clone(), is_latent: q.is_latent, is_discrete: q.is_discrete };
         let about = About {

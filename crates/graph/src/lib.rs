@@ -7,6 +7,7 @@
 mod algebra;
 mod builder;
 mod capabilities;
+mod centring;
 mod constraint;
 mod counts;
 mod density;

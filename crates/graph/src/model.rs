@@ -1,5 +1,6 @@
 //! The graph as a model: its latents, and the tapes of its log joint.
 
+use super::centring::Degrees;
 use super::elimination::{Marginalise, VALUES_MAX, blankets, levels_len, order};
 use super::expression::Expr;
 use super::marginalise::{Marginalised, Stage, Tail, marginalise};
@@ -68,13 +69,13 @@ impl Graph {
     /// [`Error::BadModel`] for a latent whose kind is not supported; [`Error::Model`] if the data are impossible whatever the
     /// latents are, or if a name is not that of a discrete latent.
     pub fn model_with(self, which: &Marginalise) -> Result<GraphModel> {
-        GraphModel::new(self, which)
+        GraphModel::new(self, which, &Degrees::default())
     }
 }
 
 impl GraphModel {
-    fn new(mut graph: Graph, which: &Marginalise) -> Result<Self> {
-        let mut unconstrained = Unconstrained::new(&graph)?;
+    pub(super) fn new(mut graph: Graph, which: &Marginalise, degrees: &Degrees) -> Result<Self> {
+        let mut unconstrained = Unconstrained::new(&graph, degrees)?;
         if let Marginalise::Named(names) = which {
             for name in names {
                 let is = |coordinate: &Coordinate| {

@@ -8,7 +8,7 @@ use hyperprior::model::Support;
 use hyperprior::report::Role;
 
 /// A latent of the graph.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Outline {
     /// Its name, with indices from one.
     pub name: String,
@@ -22,6 +22,8 @@ pub struct Outline {
     pub role: Role,
     /// For a fitted discrete latent, the number of terms of the log joint that contain it.
     pub blanket: Option<usize>,
+    /// Its degree of centring, if that is below 1: 0 if its coordinate is standardised by the location and scale of its distribution.
+    pub centring: Option<f64>,
 }
 
 impl GraphModel {
@@ -69,7 +71,11 @@ impl GraphModel {
                 Some(l) => (Role::Fitted, self.support(&self.unconstrained.coordinates[*l])),
             };
             let blanket = column.filter(|_| is_discrete).map(|column| self.blanket_len(column as usize));
-            Outline { name: own.name.clone(), distribution, support, is_discrete, role, blanket }
+            let centring = coordinate.and_then(|l| match self.unconstrained.coordinates[l].transform {
+                Transform::Located { degree, .. } => self.unconstrained.arena.value(degree),
+                _ => None,
+            });
+            Outline { name: own.name.clone(), distribution, support, is_discrete, role, blanket, centring }
         };
         coordinate.iter().enumerate().map(outline).collect()
     }
@@ -91,7 +97,8 @@ impl GraphModel {
             (Transform::Integer(least), _) => format!("{least}, {}, …", least + 1.0),
             (Transform::Simplex(..), _) => "simplex".to_owned(),
             (Transform::Matrix(..), _) => "positive definite".to_owned(),
-            (Transform::Identity, _) => "real".to_owned(),
+            (Transform::Located { is_log: true, .. }, _) => "above 0".to_owned(),
+            (Transform::Identity | Transform::Located { .. } | Transform::Degree, _) => "real".to_owned(),
         }
     }
 }

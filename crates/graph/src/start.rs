@@ -71,10 +71,11 @@ impl GraphModel {
     }
 
     /// An interpreter for the latents and their bounds in unconstrained coordinates.
-    fn places(&self) -> Interpreter {
+    pub(super) fn places(&self) -> Interpreter {
         let ends = self.unconstrained.coordinates.iter().flat_map(|coordinate| match coordinate.transform {
             Transform::Above(end) | Transform::Below(end) => vec![end],
             Transform::Between(lower, upper) => vec![lower, upper],
+            Transform::Located { location, log_scale, degree, .. } => vec![location, log_scale, degree],
             _ => Vec::new(),
         });
         let wanted: Vec<Expr> = ends.chain(self.unconstrained.leaves.iter().flatten().copied()).collect();
@@ -82,7 +83,7 @@ impl GraphModel {
     }
 
     /// The coordinates of these values of the latents, and what is wrong with the first impossible one.
-    fn unconstrained_point(
+    pub(super) fn unconstrained_point(
         &self,
         interpreter: &mut Interpreter,
         start: &dyn Fn(usize) -> Option<f64>,
@@ -127,6 +128,12 @@ impl GraphModel {
                 }
                 ((x - lower) / (upper - x)).ln()
             }
+            Transform::Located { is_log: true, .. } if !(x > 0.0) => return bad("it must be above 0".to_owned()),
+            Transform::Located { location, log_scale, degree, is_log } => {
+                let x = if *is_log { x.ln() } else { x };
+                (x - end(location)) * (-end(log_scale)).exp() + end(degree) * end(location)
+            }
+            Transform::Degree => return Ok(None),
             Transform::Integer(least) => {
                 if !coordinate.support.contains(x - least) {
                     return bad(match coordinate.support {

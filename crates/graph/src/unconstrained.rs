@@ -4,6 +4,7 @@
 //! built by stick-breaking and a precision matrix from its Cholesky factor; each adds its log Jacobian to the density. Latents
 //! that no observation depends on are left out: their posterior is their prior, and they are drawn from it afterwards.
 
+use super::centring::{Degree, Degrees, Place};
 use super::constraint::{Constraint, Form, constraints};
 use super::counts::{Factor, Rebuilt, Window, factors};
 use super::distribution::{Distribution, VectorDistribution};
@@ -26,6 +27,16 @@ pub(crate) enum Transform {
     Below(Expr),
     /// Its logistic between two bounds.
     Between(Expr, Expr),
+    /// Relative to the location and scale of its distribution, in part: location + e^log_scale (coordinate − degree · location), and
+    /// of that the exponential if the flag says so. `log_scale` is the part of the log scale that is taken out.
+    Located {
+        location: Expr,
+        log_scale: Expr,
+        degree: Expr,
+        is_log: bool,
+    },
+    /// The logit of a latent's degree of centring while that is learnt.
+    Degree,
     /// An integer, counted from this one.
     Integer(f64),
     /// Stick-breaking of a simplex: these latents of the graph, and the number of the break.
@@ -68,7 +79,7 @@ pub(crate) struct Unconstrained {
 }
 
 /// Marks the expressions and random nodes that the observations depend on.
-fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
+fn active(graph: &Graph, degrees: &Degrees) -> (Vec<bool>, Vec<bool>) {
     let mut expressions = vec![false; graph.arena.len()];
     let mut random = vec![false; graph.random.len()];
     let mut stack = Vec::new();
@@ -80,6 +91,9 @@ fn active(graph: &Graph) -> (Vec<bool>, Vec<bool>) {
             stack.extend(node.bounds.iter().flat_map(|b| [b.lower, b.upper]).flatten());
             if let AnyDistribution::Scalar(Distribution::Uniform { lower, upper }) = node.distribution {
                 stack.extend([lower, upper]);
+            }
+            if let (AnyDistribution::Scalar(distribution), Some(_)) = (&node.distribution, degrees.of(graph, node)) {
+                stack.extend(distribution.parameters());
             }
         }
     };
@@ -112,8 +126,8 @@ pub(super) fn count_of(coordinates: &[Coordinate], graph: &Graph) -> Vec<Option<
 }
 
 impl Unconstrained {
-    pub(crate) fn new(graph: &Graph) -> Result<Self, GraphError> {
-        let (expressions, random) = active(graph);
+    pub(crate) fn new(graph: &Graph, degrees: &Degrees) -> Result<Self, GraphError> {
+        let (expressions, random) = active(graph, degrees);
         let constraints = constraints(graph)?;
         let mut this = Self {
             arena: Expressions::default(),
@@ -132,7 +146,7 @@ impl Unconstrained {
                 let l = l as usize;
                 if this.leaves[l].is_none() {
                     let r = graph.leaves[l].random as usize;
-                    jacobians[r] = this.transform(graph, r, l, &constraints[l], &made)?;
+                    jacobians[r] = this.transform(graph, (r, l, degrees), &constraints[l], &made)?;
                 }
                 this.leaves[l].unwrap_or(unmade)
             } else {
@@ -180,8 +194,7 @@ impl Unconstrained {
     fn transform(
         &mut self,
         graph: &Graph,
-        r: usize,
-        l: usize,
+        (r, l, degrees): (usize, usize, &Degrees),
         constraint: &Constraint,
         made: &[Expr],
     ) -> Result<Option<Expr>, GraphError> {
@@ -193,6 +206,13 @@ impl Unconstrained {
             }
             AnyDistribution::Scalar(distribution) => {
                 let (lower, upper) = self.ends(graph, distribution, node, constraint, made);
+                if let Some(degree) = degrees.of(graph, node)
+                    && let Some(place) = self.arena.place_of(distribution, |e| made[e.0 as usize])
+                {
+                    let (value, jacobian) = self.locate(graph, l, degree, place);
+                    self.leaves[l] = Some(value);
+                    return Ok(Some(jacobian));
+                }
                 let transform = match (lower, upper) {
                     (None, None) => Transform::Identity,
                     (Some(end), None) => Transform::Above(end),
@@ -221,6 +241,28 @@ impl Unconstrained {
                 Ok(None)
             }
         }
+    }
+
+    /// A latent relative to the location and scale of its distribution, and the log Jacobian.
+    fn locate(&mut self, graph: &Graph, l: usize, degree: Degree, place: Place) -> (Expr, Expr) {
+        let Place { location, log_scale, is_log } = place;
+        let degree = match degree {
+            Degree::Fixed(x) => self.arena.constant(x),
+            Degree::Learnt => {
+                let logit = self.add_coordinate(graph, l, Support::Real, Known::default(), Transform::Degree);
+                self.coordinates.iter_mut().last().into_iter().for_each(|c| c.name = format!("centring of {}", c.name));
+                self.arena.sigmoid(logit)
+            }
+        };
+        let rest = self.arena.complement(degree);
+        let log_scale = self.arena.multiply(rest, log_scale);
+        let transform = Transform::Located { location, log_scale, degree, is_log };
+        let coordinate = self.add_coordinate(graph, l, Support::Real, Known::default(), transform);
+        let kept = self.arena.multiply(degree, location);
+        let (away, factor) = (self.arena.subtract(coordinate, kept), self.arena.unary(Unary::Exp, log_scale));
+        let scaled = self.arena.multiply(factor, away);
+        let x = self.arena.add(location, scaled);
+        if is_log { (self.arena.unary(Unary::Exp, x), self.arena.add(log_scale, x)) } else { (x, log_scale) }
     }
 
     /// The bounds of a continuous latent.
@@ -341,7 +383,7 @@ impl Unconstrained {
 impl Graph {
     /// Marks the latents that no observation depends on.
     pub(super) fn prior_only_leaves(&self) -> Vec<bool> {
-        let (_, random) = active(self);
+        let (_, random) = active(self, &Degrees::default());
         self.leaves.iter().map(|leaf| !random[leaf.random as usize]).collect()
     }
 }

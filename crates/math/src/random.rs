@@ -39,6 +39,10 @@ pub enum Purpose {
     PlateMinibatch = u64::MAX - 11,
     /// Superchains, which check the draws.
     Superchains = u64::MAX - 12,
+    /// Chains of the No-U-Turn sampler.
+    Nuts = u64::MAX - 13,
+    /// The fit of the degrees of centring.
+    Centring = u64::MAX - 14,
 }
 
 impl Purpose {

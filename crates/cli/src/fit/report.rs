@@ -114,6 +114,14 @@ fn plan(report: &FitReport) -> Lines {
     role("marginalised", Role::Marginalised);
     role("prior only", Role::PriorOnly);
     role("fitted", Role::Fitted);
+    let of_degree = |(degree, names): (String, Vec<String>)| {
+        let names = ranges::line(names.iter().map(String::as_str));
+        if degree == "0.0" { format!("{names} standardised") } else { format!("{names} to a degree of {degree}") }
+    };
+    let centring: Vec<String> = report.centring().into_iter().map(of_degree).collect();
+    if !centring.is_empty() {
+        lines.push(("centring", centring.join(", ")));
+    }
     let Some(inferred) = report.inferred() else {
         let how = match (&report.posterior.source, report.latents(Role::Marginalised).next()) {
             (Source::Prior, _) => "none: nothing is observed, so these are draws from the prior",
@@ -143,6 +151,10 @@ fn plan(report: &FitReport) -> Lines {
     lines.push(("gradient", report.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
     lines.extend(fit_history(inferred));
     let correction = match (report.settings.correct, &inferred.moved) {
+        _ if let Some(nuts) = inferred.long_chains() => format!(
+            "{} NUTS chains of {} draws after {} of warm-up: R̂ {:.3}, bulk ESS {:.0}, tail ESS {:.0}",
+            nuts.chains, nuts.draws, nuts.warm_up, nuts.rhat, nuts.ess_bulk, nuts.ess_tail
+        ),
         (Correction::ResampleMove, Some(summary)) => {
             let accepted = summary.accepted.map(|share| format!(" ({:.0} % accepted)", 100.0 * share));
             let plural = if summary.moves == 1 { "" } else { "s" };

@@ -122,6 +122,8 @@ pub enum Finding {
     SuperchainsWider { latent: String, spread: f64 },
     /// Most chains from overdispersed starts ended elsewhere.
     SuperchainsAway { away: usize, of: usize },
+    /// Long chains from overdispersed starts have not converged.
+    ChainsDisagree { rhat: f64, latent: String },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -256,6 +258,11 @@ impl fmt::Display for Finding {
                     "{away} of {of} groups of chains from overdispersed starts did not come to where the draws are"
                 )
             }
+            Self::ChainsDisagree { rhat, latent } => write!(
+                f,
+                "chains of the No-U-Turn sampler had not converged when their work limit was reached (R̂ {rhat:.2}, {latent}), so \
+                 the draws of the approximation were kept"
+            ),
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")
             }

@@ -4,6 +4,7 @@
 //! its own terms.
 
 pub mod calibration;
+pub(crate) mod chains;
 pub(crate) mod convergence;
 mod diagnostic;
 mod label_switching;

@@ -2,13 +2,12 @@
 
 use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
 use crate::infer::{
-    Correction, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
+    Correction, ESS_MIN, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains,
+    TAIL_DRIFT_MAX,
 };
 
 /// Above this the importance weights have no mean.
 const NO_MEAN: f64 = 1.0;
-/// A smaller effective sample size is not enough for the shape of a posterior.
-const ESS_MIN: f64 = 400.0;
 /// With a smaller one, means have errors above a fifth of a standard deviation.
 const ESS_MEANS: f64 = 100.0;
 /// Uncorrected draws are close to the posterior if importance weighting leaves this share of them effective.
@@ -28,7 +27,9 @@ impl Inferred {
 
     /// What a verdict of trust rests on.
     pub fn basis(&self) -> String {
-        let basis = if self.is_confirmed() {
+        let basis = if self.long_chains().is_some() {
+            "chains of the No-U-Turn sampler from overdispersed starts agree"
+        } else if self.is_confirmed() {
             "the ELBO had converged, the draws have mixed, and chains from overdispersed starts joined them"
         } else {
             "the ELBO had converged, and k̂ is below its limit"
@@ -39,6 +40,10 @@ impl Inferred {
     /// The diagnostics behind the verdict, the most serious first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> = self.of_the_fit().into_iter().collect();
+        if self.long_chains().is_some() {
+            // The draws no longer depend on the approximation.
+            found.iter_mut().for_each(|one| one.severity = Severity::Note);
+        }
         self.of_the_search(&mut found);
         self.of_the_draws(&mut found);
         found.sort_by_key(|found| std::cmp::Reverse(found.severity));
@@ -47,6 +52,11 @@ impl Inferred {
 
     /// Whether the draws have mixed and superchains agree with them, so that they no longer depend on the approximation.
     fn is_confirmed(&self) -> bool {
+        self.long_chains().is_some() || self.have_mixed()
+    }
+
+    /// Whether the moves of the approximation's draws were enough, by what the superchains say.
+    fn have_mixed(&self) -> bool {
         self.moved.is_some_and(|moved| moved.memory <= MEMORY_MAX)
             && self.superchains.as_ref().is_some_and(Superchains::agrees)
     }
@@ -119,6 +129,24 @@ impl Inferred {
         let share = self.bounds.dropped as f64 / self.bounds.drawn.max(1) as f64;
         if share > INVALID_MAX {
             add(Severity::MeansOnly, Finding::InvalidShare { share }, Vec::new());
+        }
+        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.has_converged() && !nuts.stopped) {
+            let severity = if nuts.rhat > RHAT_MAX { Severity::Distrust } else { Severity::MeansOnly };
+            add(severity, Finding::ChainsDisagree { rhat: nuts.rhat, latent: nuts.latent.clone() }, Vec::new());
+        }
+        if let Some(nuts) = self.long_chains() {
+            if nuts.ess_tail < ESS_MIN {
+                add(
+                    Severity::MeansOnly,
+                    Finding::LowEffectiveSampleSize { ess: nuts.ess_tail },
+                    vec![other_method(&[])],
+                );
+            }
+            if let Some(missed) = self.superchains.as_ref().and_then(|chains| chains.missed.as_ref()) {
+                let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
+                add(Severity::Distrust, finding, vec![other_method(&["mixture:16"])]);
+            }
+            return;
         }
         if let Some(chains) = &self.superchains {
             of_superchains(chains, &mut add);

@@ -10,14 +10,15 @@ use super::stages::ascent::Starts;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::missed_modes::missed_mode;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
+use super::stages::nuts_chains::{NutsLimits, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
 use super::stages::resample::{StageStream, draw, heaviest, repeated, resampled, thinned};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
-use super::stages::superchains::{Delivered, superchains};
+use super::stages::superchains::{Delivered, SuperchainRun, superchains};
 use super::stages::whitened::WhitenedModel;
-use crate::diagnostics::convergence;
 use crate::diagnostics::psis::{Psis, psis};
+use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
 use crate::fit::cluster;
 use crate::likelihood::Likelihood;
@@ -43,6 +44,8 @@ const TRIES: u64 = 2;
 const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
+/// The most gradients of the No-U-Turn sampler; for a large model, `WORK` limits them.
+const GRADIENTS_MAX: usize = 3_000_000;
 /// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.005;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
@@ -176,9 +179,7 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
     };
     let restarts = restart(&mut best, again, work)?;
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
-    let inferred = finish(best, candidates, restarts, ends, work)?;
-    let missed_mode = missed_mode(&inferred.z, inferred.bounds.log_evidence.value, &known);
-    Ok(Inferred { missed_mode, ..inferred })
+    finish(best, (candidates, restarts), &known, ends, work)
 }
 
 /// Where the components of an approximation start, and when its fit ends.
@@ -224,7 +225,7 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
             grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
     }
     let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
-    finish(best, candidates, restarts, ends, work)
+    finish(best, (candidates, restarts), &[], ends, work)
 }
 
 /// Starts latents that have a table at the chains' frequencies, in every component: one chain at one value says little about a
@@ -254,8 +255,8 @@ fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) 
 /// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
 fn finish(
     best: Candidate,
-    candidates: Vec<CandidateSummary>,
-    restarts: Option<Restarts>,
+    (candidates, restarts): (Vec<CandidateSummary>, Option<Restarts>),
+    known: &[Mode],
     ends: &Batch,
     work: &mut Work,
 ) -> Result<Inferred> {
@@ -285,6 +286,7 @@ fn finish(
         checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
     }
     let z = whitened.restored(&u);
+    let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let mut factors: Vec<&str> = Vec::new();
     for i in 0..q.likelihood().latents_len() {
         let name = q.likelihood().factor_name(i);
@@ -297,7 +299,7 @@ fn finish(
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
     let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);
-    Ok(Inferred {
+    let inferred = Inferred {
         z,
         moved,
         psis,
@@ -312,12 +314,53 @@ fn finish(
         has_converged,
         fitted,
         correct,
-        missed_mode: None,
-        superchains: checked,
+        missed_mode,
+        superchains: checked.as_ref().map(|run| run.found.clone()),
+        nuts: None,
         drifting,
         location,
         whitening,
-    })
+    };
+    match checked {
+        Some(run) if needs_chains(&inferred, whitened, settings) && !work.is_over()? => {
+            let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
+            with_chains(inferred, whitened, (&run, &delivered), known, work)
+        }
+        _ => Ok(inferred),
+    }
+}
+
+/// Whether the draws need long chains: if they are not trusted as they are, or the approximation is poor.
+fn needs_chains(inferred: &Inferred, model: &WhitenedModel<dyn Model + '_>, settings: &InferSettings) -> bool {
+    let is_default = settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none();
+    let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good();
+    let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
+    is_default && is_doubtful && !is_stopped && model.gradient().is_some() && !model.continuous().is_empty()
+}
+
+/// Replaces the draws with those of the No-U-Turn sampler, if its chains agree.
+fn with_chains(
+    inferred: Inferred,
+    whitened: &WhitenedModel<dyn Model + '_>,
+    (run, delivered): (&SuperchainRun, &Delivered),
+    known: &[Mode],
+    work: &mut Work,
+) -> Result<Inferred> {
+    let settings = work.settings;
+    let gradients = (WORK[1] / (3.0 * whitened.work() as f64)) as usize;
+    let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };
+    let starts = run.one_of_each(delivered.u);
+    let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
+        return Ok(inferred);
+    };
+    if !nuts.has_converged() {
+        return Ok(Inferred { nuts: Some(nuts), ..inferred });
+    }
+    let log_evidence = inferred.bounds.log_evidence.value;
+    let delivered = Delivered { u: &whitened.whiten(&z), log_evidence, ..*delivered };
+    let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
+    let missed_mode = missed_mode(&z, log_evidence, known);
+    Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), ..inferred })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

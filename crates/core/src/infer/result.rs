@@ -46,6 +46,8 @@ pub struct Inferred {
     pub missed_mode: Option<MissedMode>,
     /// Chains from elsewhere; `None` if the draws were not moved.
     pub superchains: Option<Superchains>,
+    /// Chains of the No-U-Turn sampler; `None` if they were not needed. The draws are theirs if they agree.
+    pub nuts: Option<NutsSummary>,
     /// The latent whose tails changed most during the last moves.
     pub drifting: Option<String>,
     /// The location of the whitened coordinates: z = location + L u for the continuous latents.
@@ -57,8 +59,16 @@ pub struct Inferred {
 impl Inferred {
     /// The effective sample size of the draws. Importance weights reduce it, and MCMC moves make up for that as the draws mix.
     pub fn effective_sample_size(&self) -> f64 {
+        if let Some(nuts) = self.long_chains() {
+            return nuts.ess_bulk.min(self.z.draws_len() as f64);
+        }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
         1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
+    }
+
+    /// The chains of the No-U-Turn sampler, if the draws are theirs.
+    pub fn long_chains(&self) -> Option<&NutsSummary> {
+        self.nuts.as_ref().filter(|nuts| nuts.has_converged())
     }
 }
 
@@ -123,12 +133,14 @@ pub struct MoveSummary {
 }
 
 /// Chains from overdispersed starts, compared with the draws. See [`Inferred`].
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Superchains {
     /// The moves of each chain.
     pub moves: usize,
     /// Nested R̂ (Margossian et al., 2024), the largest of any latent: 16 superchains of 16 chains, one draw of each.
+    #[serde(deserialize_with = "nullable")]
     pub nested_rhat: f64,
     /// The latent with that nested R̂.
     pub latent: String,
@@ -161,6 +173,48 @@ impl Superchains {
     }
 }
 
+/// Chains of the No-U-Turn sampler, from which the draws are taken if they are better than those of the approximation. See
+/// [`Inferred`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NutsSummary {
+    /// The number of chains.
+    pub chains: usize,
+    /// The transitions of the warm-up of each chain.
+    pub warm_up: usize,
+    /// The draws of each chain.
+    pub draws: usize,
+    /// The largest rank-normalised split R̂ of any latent.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub rhat: f64,
+    /// The latent with that R̂.
+    pub latent: String,
+    /// The smallest bulk effective sample size of any latent.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub ess_bulk: f64,
+    /// The smallest tail effective sample size of any latent.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub ess_tail: f64,
+    /// The share of transitions that diverged.
+    pub divergent: f64,
+    /// The gradients of all chains.
+    pub gradients: usize,
+    /// Whether the chains were stopped on request.
+    pub stopped: bool,
+}
+
+impl NutsSummary {
+    /// Whether the chains agree and say enough about means.
+    pub fn has_converged(&self) -> bool {
+        self.rhat <= CHAINS_RHAT_MAX && self.ess_bulk >= ESS_MIN && !self.stopped
+    }
+}
+
+/// The largest R̂ of chains that agree.
+pub(crate) const CHAINS_RHAT_MAX: f64 = 1.02;
+/// The smallest effective sample size that is enough for means and quantiles.
+pub(crate) const ESS_MIN: f64 = 400.0;
+
 /// The number of superchains.
 pub(crate) const SUPERCHAINS: usize = 16;
 
@@ -170,14 +224,15 @@ pub(crate) const SHIFT_MAX: f64 = 0.2;
 pub(crate) const SPREAD_MAX: f64 = 0.4;
 
 /// A mode that the mode search found and the draws missed. See [`Inferred`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct MissedMode {
     /// Its share of the posterior, as estimated by the mode search.
     pub share: f64,
     /// The share of the draws that lie there.
     pub drawn: f64,
-    /// Its location, in the model's latents.
+    /// Its location, in the model's coordinates.
+    #[serde(skip)]
     pub z: Vec<f64>,
 }
 

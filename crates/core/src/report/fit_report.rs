@@ -31,7 +31,7 @@ impl fmt::Display for Role {
 }
 
 /// A latent of the model. See [`About`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Latent {
     /// Its name, with indices from one.
     pub name: String,
@@ -39,6 +39,8 @@ pub struct Latent {
     pub is_discrete: bool,
     /// What inference does with it.
     pub role: Role,
+    /// Its degree of centring, if its coordinate is relative to the location and scale of its distribution: 0 if standardised.
+    pub centring: Option<f64>,
 }
 
 /// A monitored scalar. See [`About`].
@@ -56,7 +58,7 @@ pub struct Monitored {
 ///
 /// ```
 /// use hyperprior::report::{About, Latent, Role};
-/// let bias = Latent { name: "bias".to_owned(), is_discrete: false, role: Role::Fitted };
+/// let bias = Latent { name: "bias".to_owned(), is_discrete: false, role: Role::Fitted, centring: None };
 /// let about = About { name: "coin".to_owned(), observed: 10, latents: vec![bias], ..About::default() };
 /// assert_eq!(about.latents[0].role.to_string(), "fitted");
 /// ```
@@ -165,7 +167,9 @@ impl<'a> FitReport<'a> {
 
     /// Whether the run was stopped before its end.
     pub fn is_stopped(&self) -> bool {
-        let moves_are_stopped = |inferred: &Inferred| inferred.moved.is_some_and(|moved| moved.stopped);
+        let moves_are_stopped = |inferred: &Inferred| {
+            inferred.moved.is_some_and(|moved| moved.stopped) || inferred.nuts.as_ref().is_some_and(|nuts| nuts.stopped)
+        };
         self.inferred().is_some_and(|inferred| inferred.is_stopped || moves_are_stopped(inferred))
     }
 
@@ -263,6 +267,7 @@ impl<'a> FitReport<'a> {
             plan: Plan {
                 marginalised: ranges::ranges(self.latents(Role::Marginalised)),
                 prior_only: ranges::ranges(self.latents(Role::PriorOnly)),
+                centring: self.centring().into_iter().map(|(degree, names)| (degree, short(names))).collect(),
                 likelihood: part(0),
                 prior: part(1),
                 recursive: part(2),
@@ -276,6 +281,8 @@ impl<'a> FitReport<'a> {
                 stages: inferred.fitted.stages.clone(),
                 starts: inferred.fitted.starts.clone(),
                 restarts: inferred.restarts.clone(),
+                superchains: inferred.superchains.clone(),
+                nuts: inferred.nuts.clone(),
                 invalid_share: inferred.fitted.dropped,
             }),
             predictive: self.predictive.ppc.clone(),
@@ -283,6 +290,17 @@ impl<'a> FitReport<'a> {
             linear_response: self.linear_response.clone(),
             parameters: Parameters(self.summaries.clone()),
         }
+    }
+
+    /// The latents that are not centred, by their degree of centring to one digit.
+    pub fn centring(&self) -> BTreeMap<String, Vec<String>> {
+        let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for latent in &self.about.latents {
+            if let Some(degree) = latent.centring {
+                found.entry(format!("{degree:.1}")).or_default().push(latent.name.clone());
+            }
+        }
+        found
     }
 
     /// The method that was used.

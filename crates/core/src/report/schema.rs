@@ -5,7 +5,7 @@
 
 use crate::diagnostics::{Diagnostic, Verdict};
 use crate::fit::StepSizeStage;
-use crate::infer::{CandidateSummary, Restarts};
+use crate::infer::{CandidateSummary, NutsSummary, Restarts, Superchains};
 use crate::json::{nullable, nullables};
 use crate::posterior::{Parameters, PpcArray, Summary};
 use serde::{Deserialize, Serialize};
@@ -137,6 +137,10 @@ pub struct FitHistory {
     pub starts: Vec<f64>,
     /// How well fits from different starts agree.
     pub restarts: Option<Restarts>,
+    /// Chains from overdispersed starts, compared with the draws.
+    pub superchains: Option<Superchains>,
+    /// Chains of the No-U-Turn sampler, if they were needed.
+    pub nuts: Option<NutsSummary>,
     /// The share of the fit's draws that were invalid in the model.
     #[serde(deserialize_with = "nullable")]
     pub invalid_share: f64,
@@ -150,6 +154,9 @@ pub struct Plan {
     pub marginalised: Vec<String>,
     /// The variables that no observation depends on, drawn from their priors.
     pub prior_only: Vec<String>,
+    /// The latents whose coordinates are relative to the location and scale of their distributions, by their degree of centring: 0 for
+    /// standardised ones. All others are centred, with degree 1.
+    pub centring: BTreeMap<String, Vec<String>>,
     /// q(z | λ).
     pub likelihood: String,
     /// q(λ; θ).

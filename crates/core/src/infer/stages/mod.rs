@@ -8,6 +8,8 @@ mod hmc;
 pub(super) mod missed_modes;
 mod missing_mass;
 pub(super) mod model_selection;
+mod nuts;
+pub(super) mod nuts_chains;
 pub(super) mod pathfinder;
 pub(super) mod resample;
 pub(super) mod resample_move;

@@ -57,16 +57,50 @@ fn of(superchain: usize) -> Range<usize> {
     superchain * CHAINS..(superchain + 1) * CHAINS
 }
 
+/// Superchains at their end.
+pub(in crate::infer) struct SuperchainRun {
+    pub(in crate::infer) found: Superchains,
+    /// The chains, in whitened coordinates, and which superchains are far from the draws.
+    chains: Batch,
+    is_away: Vec<bool>,
+}
+
+impl SuperchainRun {
+    /// A chain of each superchain, or a draw instead of one that stays where there is no mass.
+    pub(in crate::infer) fn one_of_each(&self, u: &Batch) -> Batch {
+        let mut out = Batch::zeros(u.columns_len(), SUPERCHAINS);
+        let is_useless = |k: usize| self.is_away[k] && self.found.missed.is_none() && !self.found.strays();
+        for i in 0..u.columns_len() {
+            for k in 0..SUPERCHAINS {
+                let draw = k * u.draws_len() / SUPERCHAINS;
+                out.set(i, k, if is_useless(k) { u.get(i, draw) } else { self.chains.get(i, k * CHAINS) });
+            }
+        }
+        out
+    }
+
+    /// Compares the superchains with other draws.
+    pub(in crate::infer) fn compare(
+        &self,
+        whitened: &WhitenedModel<dyn Model + '_>,
+        delivered: &Delivered,
+        seed: u64,
+    ) -> Result<Superchains> {
+        let (found, _) = Scores::new(whitened, delivered.u)?.compare(whitened, &self.chains, delivered, seed)?;
+        Ok(Superchains { moves: self.found.moves, stopped: self.found.stopped, ..found })
+    }
+}
+
 /// Runs superchains, in rounds until they agree with the draws.
 pub(in crate::infer) fn superchains(
     whitened: &WhitenedModel<dyn Model + '_>,
     delivered: &Delivered,
     seed: u64,
     session: &mut Session,
-) -> Result<Superchains> {
+) -> Result<SuperchainRun> {
     let scores = Scores::new(whitened, delivered.u)?;
     let mut chains = starts(whitened, delivered, seed)?;
-    let (mut found, mut made) = (Superchains::default(), 0);
+    let (mut found, mut is_away, mut made) = (Superchains::default(), Vec::new(), 0);
     for round in 0..ROUNDS {
         let moves = MOVES_MIN.max(delivered.moves) << round;
         made += moves;
@@ -77,13 +111,13 @@ pub(in crate::infer) fn superchains(
             (seed, 2 + round as u64),
             session.reborrow(),
         )?;
-        found =
-            Superchains { moves: made, stopped: moved.stopped, ..scores.compare(whitened, &chains, delivered, seed)? };
+        (found, is_away) = scores.compare(whitened, &chains, delivered, seed)?;
+        found = Superchains { moves: made, stopped: moved.stopped, ..found };
         if found.stopped || found.agrees() {
             break;
         }
     }
-    Ok(found)
+    Ok(SuperchainRun { found, chains, is_away })
 }
 
 /// The starting points, each repeated for its chains: wide versions of the draws, ends of ascents, and draws with large weights.
@@ -180,14 +214,14 @@ impl Scores {
         Ok(Self { each, best })
     }
 
-    /// Compares chains with the draws.
+    /// Compares chains with the draws; returns also which superchains are far from them.
     fn compare(
         &self,
         whitened: &WhitenedModel<dyn Model + '_>,
         chains: &Batch,
         delivered: &Delivered,
         seed: u64,
-    ) -> Result<Superchains> {
+    ) -> Result<(Superchains, Vec<bool>)> {
         let latents = whitened.latents();
         let mut log_p = vec![0.0; chains.draws_len()];
         whitened.log_joint(chains, &mut log_p)?;
@@ -228,7 +262,7 @@ impl Scores {
             found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
         }
         found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
-        Ok(found)
+        Ok((found, is_away))
     }
 
     /// A superchain far away in many latents has little mass, though each of its values may be a mode of that latent's own. So single

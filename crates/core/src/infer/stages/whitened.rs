@@ -8,7 +8,8 @@ use crate::error::Result;
 use crate::model::{Conditionals, Fault, Gradient, Latents, Locals, Model};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::linalg::packed;
+use hyperprior_math::linalg::{cholesky, packed};
+use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
 /// A model in whitened coordinates. Its discrete latents are unchanged.
@@ -65,13 +66,7 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
         gaussians.component(theta, 0, &mut mean, &mut inner);
         let outer = |i: usize, j: usize| self.whitening.get(i, j);
         let moved = (0..n).map(|i| self.location[i] + (0..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()).collect();
-        let mut product = vec![0.0; n * (n + 1) / 2];
-        for i in 0..n {
-            for j in 0..=i {
-                product[packed(i, j)] = (j..=i).map(|k| outer(i, k) * inner[packed(k, j)]).sum();
-            }
-        }
-        (moved, Whitening::Full(product))
+        (moved, self.product(&inner))
     }
 
     /// u = L⁻¹ (z − m).
@@ -120,6 +115,50 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
     /// log |L|, the difference between the log densities of u and of z.
     fn log_volume(&self) -> f64 {
         self.whitening.log_volume(self.continuous.len())
+    }
+
+    /// The same model with another location and whitening.
+    pub(in crate::infer) fn placed(&self, location: Vec<f64>, whitening: Whitening) -> Self {
+        Self::new(self.model, location, whitening)
+    }
+
+    /// Coordinates in which these draws, given in the present ones, have mean 0 and covariance I. The identity counts for `prior` draws
+    /// and one for each latent, so that few draws change little.
+    pub(in crate::infer) fn rewhitened(&self, u: &Batch, prior: f64) -> Self {
+        let (n, draws_len) = (self.continuous.len(), u.draws_len() as f64);
+        let column = |k: usize| u.column(self.continuous[k]);
+        let mean: Vec<f64> = (0..n).map(|k| column(k).iter().sum::<f64>() / draws_len).collect();
+        let is_full = matches!(self.whitening, Whitening::Full(_));
+        let prior = prior + if is_full { n as f64 } else { 0.0 };
+        let covariance = |i: usize, j: usize| {
+            let sum: f64 = column(i).iter().zip(column(j)).map(|(x, y)| (x - mean[i]) * (y - mean[j])).sum();
+            (sum + if i == j { prior } else { 0.0 }) / (draws_len + prior)
+        };
+        let outer = |i: usize, j: usize| self.whitening.get(i, j);
+        let shifted = |i: usize| {
+            let from = if is_full { 0 } else { i };
+            self.location[i] + (from..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()
+        };
+        let location = (0..n).map(shifted).collect();
+        if let Whitening::Diagonal(scale) = &self.whitening {
+            let scale = (0..n).map(|i| scale[i] * covariance(i, i).sqrt()).collect();
+            return self.placed(location, Whitening::Diagonal(scale));
+        }
+        let entries: Vec<f64> = (0..n * n).into_par_iter().map(|at| covariance(at / n, at % n)).collect();
+        let whitening = cholesky(&entries, n).map_or_else(|| self.whitening.clone(), |inner| self.product(&inner));
+        self.placed(location, whitening)
+    }
+
+    /// L times a lower triangle.
+    fn product(&self, inner: &[f64]) -> Whitening {
+        let n = self.continuous.len();
+        let mut product = vec![0.0; n * (n + 1) / 2];
+        for i in 0..n {
+            for j in 0..=i {
+                product[packed(i, j)] = (j..=i).map(|k| self.whitening.get(i, k) * inner[packed(k, j)]).sum();
+            }
+        }
+        Whitening::Full(product)
     }
 
     /// The columns of the continuous latents.

@@ -1,0 +1,353 @@
+//! Chains of the No-U-Turn sampler from overdispersed starts: a warm-up that adapts step sizes and coordinates, then draws until the
+//! chains agree or the work is done.
+
+use super::gibbs::sweep;
+use super::nuts::{Positions, Transitions, no_u_turn};
+use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
+use crate::checkpoint::{Columns, Stage};
+use crate::diagnostics::chains::ChainStatistics;
+use crate::error::{Error, Result};
+use crate::infer::result::{ESS_MIN, NutsSummary};
+use crate::model::Model;
+use crate::session::Session;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Purpose, Stream, stream};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The number of chains, and of those whose gradients are evaluated together.
+pub(in crate::infer) const CHAINS: usize = 16;
+const BLOCK: usize = 8;
+/// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
+const WARM_UP: [usize; 4] = [40, 80, 160, 40];
+/// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
+const ROUND: usize = 250;
+/// Transitions between two looks at the session.
+const TOGETHER: usize = 10;
+/// With fewer draws of each chain, nothing can be said.
+const DRAWS_MIN: usize = 50;
+/// How many draws the identity counts for in an estimated covariance, in addition to the number of latents.
+const PRIOR_DRAWS: f64 = 10.0;
+
+/// Dual averaging of the step size (Nesterov, 2009; Hoffman and Gelman, 2014).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct StepSize {
+    step: f64,
+    centre: f64,
+    error: f64,
+    ln_average: f64,
+    count: f64,
+}
+
+impl StepSize {
+    /// The share of acceptance to aim at, and the constants of the averaging.
+    const ACCEPTED: f64 = 0.8;
+    const SHRINKAGE: f64 = 0.05;
+    const DELAY: f64 = 10.0;
+    const FORGETTING: f64 = 0.75;
+
+    fn new(step: f64) -> Self {
+        Self { step, centre: (4.0 * step).ln(), error: 0.0, ln_average: 0.0, count: 0.0 }
+    }
+
+    fn adapt(&mut self, accepted: f64) {
+        self.count += 1.0;
+        let weight = 1.0 / (self.count + Self::DELAY);
+        self.error = (1.0 - weight) * self.error + weight * (Self::ACCEPTED - accepted);
+        let ln_step = self.centre - self.count.sqrt() / Self::SHRINKAGE * self.error;
+        let share = self.count.powf(-Self::FORGETTING);
+        self.ln_average = share * ln_step + (1.0 - share) * self.ln_average;
+        self.step = ln_step.exp();
+    }
+
+    /// Keeps the average from now on.
+    fn settle(&mut self) {
+        if self.count > 0.0 {
+            self.step = self.ln_average.exp();
+        }
+    }
+}
+
+/// Chains whose gradients are evaluated together.
+struct Block {
+    u: Batch,
+    log_p: Vec<f64>,
+    d_u: Batch,
+    streams: Vec<Stream>,
+    step: StepSize,
+    /// Whether `log_p` and `d_u` belong to `u`.
+    is_known: bool,
+}
+
+/// A block as it is stored.
+#[derive(Serialize, Deserialize)]
+struct BlockState {
+    u: Columns,
+    step: StepSize,
+    /// The position in each random stream.
+    used: Vec<u128>,
+}
+
+impl Block {
+    /// Some transitions; returns the chains after each.
+    fn advance(
+        &mut self,
+        whitened: &WhitenedModel<dyn Model + '_>,
+        discrete: &[usize],
+        is_adapting: bool,
+    ) -> Result<(Vec<Batch>, Transitions)> {
+        let mut total = Transitions::default();
+        let mut draws = Vec::with_capacity(TOGETHER);
+        let Some(gradient) = whitened.gradient() else { return Ok((draws, total)) };
+        for _ in 0..TOGETHER {
+            sweep(whitened, discrete, &mut self.u, &mut self.streams)?;
+            if !self.is_known || !discrete.is_empty() {
+                gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
+                self.is_known = true;
+            }
+            let state =
+                Positions { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
+            let made = no_u_turn(gradient, whitened.continuous(), self.step.step, state)?;
+            if is_adapting {
+                self.step.adapt(made.accepted / self.log_p.len() as f64);
+            }
+            total.gradients += made.gradients;
+            total.divergent += made.divergent;
+            draws.push(whitened.restored(&self.u));
+        }
+        Ok((draws, total))
+    }
+}
+
+/// How far the chains are.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+struct Position {
+    /// The part of the warm-up; its number of parts once they are over.
+    part: usize,
+    /// The times that the chains were compared.
+    rounds: usize,
+    gradients: usize,
+    /// Divergent transitions since the warm-up.
+    divergent: usize,
+    /// Transitions since the warm-up.
+    transitions: usize,
+}
+
+struct Sampler<'a> {
+    whitened: WhitenedModel<'a, dyn Model + 'a>,
+    discrete: Vec<usize>,
+    blocks: Vec<Block>,
+    /// The chains after each transition of this part, in the model's coordinates.
+    kept: Vec<Batch>,
+    at: Position,
+}
+
+/// What is stored of the sampler.
+type State = (Position, Vec<f64>, Whitening, Vec<BlockState>, Vec<Columns>);
+
+/// The limits of a run.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::infer) struct NutsLimits {
+    /// Gradients of all chains.
+    pub(in crate::infer) gradients: usize,
+    /// The draws to return.
+    pub(in crate::infer) draws: usize,
+}
+
+/// Runs chains from these starts, in whitened coordinates; there must be [`CHAINS`]. Returns draws in the model's coordinates and how
+/// the chains went, or nothing if the limit was too low to say anything.
+pub(in crate::infer) fn nuts_chains(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    starts: &Batch,
+    limits: NutsLimits,
+    seed: u64,
+    session: &mut Session,
+) -> Result<Option<(Batch, NutsSummary)>> {
+    let mut sampler = Sampler::new(whitened, starts, seed);
+    let mut is_finished = sampler.resume(session)?;
+    let mut stopped = false;
+    while !is_finished && !stopped {
+        sampler.advance()?;
+        is_finished = sampler.is_over(limits)?;
+        stopped = session.advance("NUTS", sampler.at.gradients.min(limits.gradients), limits.gradients).is_break();
+        if stopped && !is_finished {
+            session.interrupt(|| sampler.state())?;
+        } else if is_finished {
+            session.finish(|| sampler.state())?;
+        } else {
+            session.save(|| sampler.state())?;
+        }
+    }
+    if sampler.at.part < WARM_UP.len() || sampler.kept.len() < DRAWS_MIN {
+        return Ok(None);
+    }
+    let summary = NutsSummary { stopped: stopped && !is_finished, ..sampler.summary() };
+    Ok(Some((sampler.draws(limits.draws), summary)))
+}
+
+impl<'a> Sampler<'a> {
+    fn new(whitened: &WhitenedModel<'a, dyn Model + 'a>, starts: &Batch, seed: u64) -> Self {
+        let latents = whitened.latents();
+        let discrete = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
+        let step = 0.5 / (whitened.continuous().len() as f64).powf(0.25);
+        let block = |first: usize| {
+            let mut u = Batch::zeros(latents.len(), BLOCK);
+            (0..latents.len()).for_each(|i| u.column_mut(i).copy_from_slice(&starts.column(i)[first..first + BLOCK]));
+            Block {
+                u,
+                log_p: vec![0.0; BLOCK],
+                d_u: Batch::zeros(latents.len(), BLOCK),
+                streams: (first..first + BLOCK).map(|c| stream(seed, Purpose::Nuts.step(), 0, c as u64)).collect(),
+                step: StepSize::new(step),
+                is_known: false,
+            }
+        };
+        let blocks = (0..CHAINS).step_by(BLOCK).map(block).collect();
+        let (location, whitening) = whitened.place();
+        let whitened = whitened.placed(location.to_vec(), whitening.clone());
+        Self { whitened, discrete, blocks, kept: Vec::new(), at: Position::default() }
+    }
+
+    fn state(&self) -> State {
+        let (location, whitening) = self.whitened.place();
+        let of_block = |block: &Block| BlockState {
+            u: Columns::of(&block.u),
+            step: block.step.clone(),
+            used: block.streams.iter().map(Stream::get_word_pos).collect(),
+        };
+        let blocks = self.blocks.iter().map(of_block).collect();
+        (self.at, location.to_vec(), whitening.clone(), blocks, self.kept.iter().map(Columns::of).collect())
+    }
+
+    /// Restores the state of an earlier run; returns whether it was finished.
+    fn resume(&mut self, session: &mut Session) -> Result<bool> {
+        let ((at, location, whitening, blocks, kept), is_finished): (State, bool) = match session.begin()? {
+            Stage::Finished(state) => (state, true),
+            Stage::InProgress(state) => (state, false),
+            Stage::New => return Ok(false),
+        };
+        let n = self.whitened.continuous().len();
+        if blocks.len() != self.blocks.len() || location.len() != n || !whitening.is_for(n) {
+            return Err(Error::Checkpoint { reason: "it belongs to another model".to_owned() });
+        }
+        self.at = at;
+        self.whitened = self.whitened.placed(location, whitening);
+        self.kept = kept.iter().map(Columns::batch).collect::<Result<_>>()?;
+        for (block, state) in self.blocks.iter_mut().zip(&blocks) {
+            block.u = state.u.batch()?;
+            block.step = state.step.clone();
+            block.streams.iter_mut().zip(&state.used).for_each(|(stream, used)| stream.set_word_pos(*used));
+        }
+        Ok(is_finished)
+    }
+
+    /// Some transitions of every chain, and what follows at the end of a part of the warm-up.
+    fn advance(&mut self) -> Result<()> {
+        let (whitened, discrete, is_adapting) = (&self.whitened, &self.discrete, self.at.part < WARM_UP.len());
+        let made: Vec<(Vec<Batch>, Transitions)> = self
+            .blocks
+            .par_iter_mut()
+            .map(|block| block.advance(whitened, discrete, is_adapting))
+            .collect::<Result<_>>()?;
+        for t in 0..TOGETHER {
+            let mut all = Batch::zeros(whitened.latents().len(), CHAINS);
+            for (b, (draws, _)) in made.iter().enumerate() {
+                for i in 0..all.columns_len() {
+                    all.column_mut(i)[b * BLOCK..(b + 1) * BLOCK].copy_from_slice(draws[t].column(i));
+                }
+            }
+            self.kept.push(all);
+        }
+        for (_, made) in &made {
+            self.at.gradients += made.gradients;
+            if !is_adapting {
+                self.at.divergent += made.divergent;
+            }
+        }
+        if !is_adapting {
+            self.at.transitions += TOGETHER * CHAINS;
+        } else if self.kept.len() == WARM_UP[self.at.part] {
+            self.at.part += 1;
+            if self.at.part < WARM_UP.len() {
+                self.whiten();
+            } else {
+                self.blocks.iter_mut().for_each(|block| block.step.settle());
+            }
+            self.kept.clear();
+        }
+        Ok(())
+    }
+
+    /// New coordinates, in which the draws have mean zero and unit covariance.
+    fn whiten(&mut self) {
+        let mut draws = Batch::zeros(self.whitened.latents().len(), self.kept.len() * CHAINS);
+        for (t, kept) in self.kept.iter().enumerate() {
+            for i in 0..draws.columns_len() {
+                draws.column_mut(i)[t * CHAINS..(t + 1) * CHAINS].copy_from_slice(kept.column(i));
+            }
+        }
+        let again = self.whitened.rewhitened(&self.whitened.whiten(&draws), PRIOR_DRAWS);
+        for block in &mut self.blocks {
+            block.u = again.whiten(&self.whitened.restored(&block.u));
+            block.is_known = false;
+            block.step.settle();
+            block.step = StepSize::new(block.step.step);
+        }
+        self.whitened = again;
+    }
+
+    /// Whether the chains agree, or the work is done.
+    fn is_over(&mut self, limits: NutsLimits) -> Result<bool> {
+        if self.at.gradients >= limits.gradients {
+            return Ok(true);
+        }
+        if self.at.part < WARM_UP.len() || self.kept.len() < ROUND << self.at.rounds {
+            return Ok(false);
+        }
+        self.at.rounds += 1;
+        let summary = self.summary();
+        if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 2.0 * ESS_MIN {
+            return Ok(true);
+        }
+        // The first half may still depend on the starts.
+        self.kept.drain(..self.kept.len() / 2);
+        Ok(false)
+    }
+
+    /// One latent's draws, chain by chain.
+    fn chains(&self, i: usize) -> Vec<f64> {
+        (0..CHAINS).flat_map(|c| self.kept.iter().map(move |kept| kept.get(i, c))).collect()
+    }
+
+    fn summary(&self) -> NutsSummary {
+        let latents = self.whitened.latents();
+        let each: Vec<ChainStatistics> =
+            (0..latents.len()).into_par_iter().map(|i| ChainStatistics::new(&self.chains(i), CHAINS)).collect();
+        let worst = (0..each.len()).max_by(|a, b| each[*a].rhat.total_cmp(&each[*b].rhat)).unwrap_or(0);
+        let least = |of: fn(&ChainStatistics) -> f64| each.iter().map(of).fold(f64::INFINITY, f64::min);
+        NutsSummary {
+            chains: CHAINS,
+            warm_up: WARM_UP.iter().sum(),
+            draws: self.kept.len(),
+            rhat: each[worst].rhat,
+            latent: latents.name(worst),
+            ess_bulk: least(|one| one.ess_bulk),
+            ess_tail: least(|one| one.ess_tail),
+            divergent: self.at.divergent as f64 / self.at.transitions.max(1) as f64,
+            gradients: self.at.gradients,
+            stopped: false,
+        }
+    }
+
+    /// `len` draws at equal intervals, chain by chain.
+    fn draws(&self, len: usize) -> Batch {
+        let all = self.kept.len() * CHAINS;
+        let mut z = Batch::zeros(self.whitened.latents().len(), len);
+        for i in 0..z.columns_len() {
+            let chains = self.chains(i);
+            z.column_mut(i).iter_mut().enumerate().for_each(|(to, x)| *x = chains[to * all / len]);
+        }
+        z
+    }
+}
