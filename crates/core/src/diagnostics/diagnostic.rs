@@ -123,7 +123,7 @@ pub enum Finding {
     /// Most chains from overdispersed starts ended elsewhere.
     SuperchainsAway { away: usize, of: usize },
     /// Long chains from overdispersed starts have not converged.
-    ChainsDisagree { rhat: f64, latent: String },
+    ChainsDisagree { rhat: f64, latent: String, divergent: f64 },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -258,10 +258,11 @@ impl fmt::Display for Finding {
                     "{away} of {of} groups of chains from overdispersed starts did not come to where the draws are"
                 )
             }
-            Self::ChainsDisagree { rhat, latent } => write!(
+            Self::ChainsDisagree { rhat, latent, divergent } => write!(
                 f,
-                "chains of the No-U-Turn sampler had not converged when their work limit was reached (R̂ {rhat:.2}, {latent}), so \
-                 the draws of the approximation were kept"
+                "chains of the No-U-Turn sampler do not confirm the draws (R̂ {rhat:.2} of {latent}, {:.0} % of the transitions \
+                 divergent)",
+                percent(*divergent)
             ),
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")

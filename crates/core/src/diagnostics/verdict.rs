@@ -2,8 +2,8 @@
 
 use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
 use crate::infer::{
-    Correction, ESS_MIN, Inferred, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains,
-    TAIL_DRIFT_MAX,
+    Correction, DIVERGENT_MAX, ESS_MIN, Inferred, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX,
+    SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
 };
 
 /// Above this the importance weights have no mean.
@@ -130,12 +130,17 @@ impl Inferred {
         if share > INVALID_MAX {
             add(Severity::MeansOnly, Finding::InvalidShare { share }, Vec::new());
         }
-        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.has_converged() && !nuts.stopped) {
-            let severity = if nuts.rhat > RHAT_MAX { Severity::Distrust } else { Severity::MeansOnly };
-            add(severity, Finding::ChainsDisagree { rhat: nuts.rhat, latent: nuts.latent.clone() }, Vec::new());
+        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.stopped && !nuts.is_used) {
+            // Chains that are nearly done and agree with the draws confirm them.
+            let is_near = nuts.rhat <= RHAT_MAX;
+            let NutsSummary { rhat, latent, divergent, .. } = nuts.clone();
+            if divergent > DIVERGENT_MAX || !(is_near && nuts.agrees) {
+                let severity = if is_near { Severity::MeansOnly } else { Severity::Distrust };
+                add(severity, Finding::ChainsDisagree { rhat, latent, divergent }, Vec::new());
+            }
         }
         if let Some(nuts) = self.long_chains() {
-            if nuts.ess_tail < ESS_MIN {
+            if nuts.is_used && nuts.ess_tail < ESS_MIN {
                 add(
                     Severity::MeansOnly,
                     Finding::LowEffectiveSampleSize { ess: nuts.ess_tail },

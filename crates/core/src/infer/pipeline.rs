@@ -4,7 +4,7 @@
 use super::budget::{BudgetLedger, Length, Work, deadline};
 use super::derived::Derived;
 use super::method::Method;
-use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
+use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummary, Restarts};
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
@@ -29,6 +29,7 @@ use crate::session::Session;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use rand_distr::{Distribution, StandardNormal};
+use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
 /// The number and length of the chains from which mixture components start.
@@ -46,6 +47,10 @@ const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
 /// The most gradients of the No-U-Turn sampler; for a large model, `WORK` limits them.
 const GRADIENTS_MAX: usize = 3_000_000;
+/// Samples agree if their distribution functions differ by at most this.
+const SAME: f64 = 0.05;
+/// An evidence with a larger standard error rests on few draws.
+const EVIDENCE_ERROR_MAX: f64 = 0.1;
 /// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.005;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
@@ -333,7 +338,8 @@ fn finish(
 /// Whether the draws need long chains: if they are not trusted as they are, or the approximation is poor.
 fn needs_chains(inferred: &Inferred, model: &WhitenedModel<dyn Model + '_>, settings: &InferSettings) -> bool {
     let is_default = settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none();
-    let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good();
+    let is_evidence_good = inferred.bounds.log_evidence.standard_error <= EVIDENCE_ERROR_MAX;
+    let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good() || !is_evidence_good;
     let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
     is_default && is_doubtful && !is_stopped && model.gradient().is_some() && !model.continuous().is_empty()
 }
@@ -353,14 +359,32 @@ fn with_chains(
     let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
         return Ok(inferred);
     };
-    if !nuts.has_converged() {
+    let nuts = NutsSummary { agrees: have_same_deciles(&inferred.z, &z), ..nuts };
+    // Draws that are trusted are many and nearly independent.
+    let is_kept = inferred.verdict() == Verdict::Trust && nuts.ess_tail < ESS_MIN;
+    if is_kept || !nuts.has_converged() {
         return Ok(Inferred { nuts: Some(nuts), ..inferred });
     }
+    let nuts = NutsSummary { is_used: true, ..nuts };
     let log_evidence = inferred.bounds.log_evidence.value;
     let delivered = Delivered { u: &whitened.whiten(&z), log_evidence, ..*delivered };
     let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
     let missed_mode = missed_mode(&z, log_evidence, known);
     Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), ..inferred })
+}
+
+/// Whether two samples have the same deciles: the largest difference between their distribution functions there.
+fn have_same_deciles(one: &Batch, other: &Batch) -> bool {
+    (0..one.columns_len()).into_par_iter().all(|i| {
+        let [mut one, mut other] = [one.column(i).to_vec(), other.column(i).to_vec()];
+        one.sort_by(f64::total_cmp);
+        other.sort_by(f64::total_cmp);
+        let share = |x: &[f64], at: f64| x.partition_point(|x| *x <= at) as f64 / x.len() as f64;
+        (1..10).all(|k| {
+            let at = other[k * other.len() / 10];
+            (share(&one, at) - share(&other, at)).abs() <= SAME
+        })
+    })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

@@ -46,7 +46,7 @@ pub struct Inferred {
     pub missed_mode: Option<MissedMode>,
     /// Chains from elsewhere; `None` if the draws were not moved.
     pub superchains: Option<Superchains>,
-    /// Chains of the No-U-Turn sampler; `None` if they were not needed. The draws are theirs if they agree.
+    /// Chains of the No-U-Turn sampler; `None` if they were not needed.
     pub nuts: Option<NutsSummary>,
     /// The latent whose tails changed most during the last moves.
     pub drifting: Option<String>,
@@ -59,16 +59,16 @@ pub struct Inferred {
 impl Inferred {
     /// The effective sample size of the draws. Importance weights reduce it, and MCMC moves make up for that as the draws mix.
     pub fn effective_sample_size(&self) -> f64 {
-        if let Some(nuts) = self.long_chains() {
+        if let Some(nuts) = self.long_chains().filter(|nuts| nuts.is_used) {
             return nuts.ess_bulk.min(self.z.draws_len() as f64);
         }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
         1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
     }
 
-    /// The chains of the No-U-Turn sampler, if the draws are theirs.
+    /// The chains of the No-U-Turn sampler, if they agree with each other and with the draws.
     pub fn long_chains(&self) -> Option<&NutsSummary> {
-        self.nuts.as_ref().filter(|nuts| nuts.has_converged())
+        self.nuts.as_ref().filter(|nuts| nuts.has_converged() && (nuts.is_used || nuts.agrees))
     }
 }
 
@@ -199,6 +199,10 @@ pub struct NutsSummary {
     pub divergent: f64,
     /// The gradients of all chains.
     pub gradients: usize,
+    /// Whether the draws of the approximation, moved, have the same distribution as those of the chains.
+    pub agrees: bool,
+    /// Whether the draws are those of the chains.
+    pub is_used: bool,
     /// Whether the chains were stopped on request.
     pub stopped: bool,
 }
@@ -206,12 +210,14 @@ pub struct NutsSummary {
 impl NutsSummary {
     /// Whether the chains agree and say enough about means.
     pub fn has_converged(&self) -> bool {
-        self.rhat <= CHAINS_RHAT_MAX && self.ess_bulk >= ESS_MIN && !self.stopped
+        self.rhat <= CHAINS_RHAT_MAX && self.ess_bulk >= ESS_MIN && self.divergent <= DIVERGENT_MAX && !self.stopped
     }
 }
 
 /// The largest R̂ of chains that agree.
 pub(crate) const CHAINS_RHAT_MAX: f64 = 1.02;
+/// The largest share of divergent transitions: where trajectories diverge, the chains may not go.
+pub(crate) const DIVERGENT_MAX: f64 = 0.02;
 /// The smallest effective sample size that is enough for means and quantiles.
 pub(crate) const ESS_MIN: f64 = 400.0;
 

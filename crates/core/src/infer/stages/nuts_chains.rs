@@ -8,7 +8,7 @@ use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{ESS_MIN, NutsSummary};
+use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary};
 use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
@@ -21,6 +21,8 @@ pub(in crate::infer) const CHAINS: usize = 16;
 const BLOCK: usize = 8;
 /// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
+/// The acceptance to aim at; the next one if more than `DIVERGENT_MAX` of the transitions diverge.
+const ACCEPTED: [f64; 3] = [0.8, 0.95, 0.99];
 /// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
 const ROUND: usize = 250;
 /// Transitions between two looks at the session.
@@ -41,8 +43,7 @@ struct StepSize {
 }
 
 impl StepSize {
-    /// The share of acceptance to aim at, and the constants of the averaging.
-    const ACCEPTED: f64 = 0.8;
+    /// The constants of the averaging.
     const SHRINKAGE: f64 = 0.05;
     const DELAY: f64 = 10.0;
     const FORGETTING: f64 = 0.75;
@@ -51,10 +52,11 @@ impl StepSize {
         Self { step, centre: (4.0 * step).ln(), error: 0.0, ln_average: 0.0, count: 0.0 }
     }
 
-    fn adapt(&mut self, accepted: f64) {
+    /// Learns from the acceptance of a transition.
+    fn adapt(&mut self, accepted: f64, aim: f64) {
         self.count += 1.0;
         let weight = 1.0 / (self.count + Self::DELAY);
-        self.error = (1.0 - weight) * self.error + weight * (Self::ACCEPTED - accepted);
+        self.error = (1.0 - weight) * self.error + weight * (aim - accepted);
         let ln_step = self.centre - self.count.sqrt() / Self::SHRINKAGE * self.error;
         let share = self.count.powf(-Self::FORGETTING);
         self.ln_average = share * ln_step + (1.0 - share) * self.ln_average;
@@ -90,12 +92,12 @@ struct BlockState {
 }
 
 impl Block {
-    /// Some transitions; returns the chains after each.
+    /// Some transitions, adapting the step size to an acceptance; returns the chains after each.
     fn advance(
         &mut self,
         whitened: &WhitenedModel<dyn Model + '_>,
         discrete: &[usize],
-        is_adapting: bool,
+        aim: Option<f64>,
     ) -> Result<(Vec<Batch>, Transitions)> {
         let mut total = Transitions::default();
         let mut draws = Vec::with_capacity(TOGETHER);
@@ -109,8 +111,8 @@ impl Block {
             let state =
                 Positions { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
             let made = no_u_turn(gradient, whitened.continuous(), self.step.step, state)?;
-            if is_adapting {
-                self.step.adapt(made.accepted / self.log_p.len() as f64);
+            if let Some(aim) = aim {
+                self.step.adapt(made.accepted / self.log_p.len() as f64, aim);
             }
             total.gradients += made.gradients;
             total.divergent += made.divergent;
@@ -132,6 +134,8 @@ struct Position {
     divergent: usize,
     /// Transitions since the warm-up.
     transitions: usize,
+    /// How often the aim of acceptance was raised.
+    care: usize,
 }
 
 struct Sampler<'a> {
@@ -245,11 +249,9 @@ impl<'a> Sampler<'a> {
     /// Some transitions of every chain, and what follows at the end of a part of the warm-up.
     fn advance(&mut self) -> Result<()> {
         let (whitened, discrete, is_adapting) = (&self.whitened, &self.discrete, self.at.part < WARM_UP.len());
-        let made: Vec<(Vec<Batch>, Transitions)> = self
-            .blocks
-            .par_iter_mut()
-            .map(|block| block.advance(whitened, discrete, is_adapting))
-            .collect::<Result<_>>()?;
+        let aim = is_adapting.then_some(ACCEPTED[self.at.care]);
+        let made: Vec<(Vec<Batch>, Transitions)> =
+            self.blocks.par_iter_mut().map(|block| block.advance(whitened, discrete, aim)).collect::<Result<_>>()?;
         for t in 0..TOGETHER {
             let mut all = Batch::zeros(whitened.latents().len(), CHAINS);
             for (b, (draws, _)) in made.iter().enumerate() {
@@ -307,12 +309,24 @@ impl<'a> Sampler<'a> {
         }
         self.at.rounds += 1;
         let summary = self.summary();
-        if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 2.0 * ESS_MIN {
+        if summary.divergent > DIVERGENT_MAX && self.at.care + 1 < ACCEPTED.len() {
+            self.restart_with_care();
+            return Ok(false);
+        }
+        if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 4.0 * ESS_MIN {
             return Ok(true);
         }
         // The first half may still depend on the starts.
         self.kept.drain(..self.kept.len() / 2);
         Ok(false)
+    }
+
+    /// Returns to the last part of the warm-up, for shorter steps.
+    fn restart_with_care(&mut self) {
+        let Position { gradients, care, .. } = self.at;
+        self.at = Position { part: WARM_UP.len() - 1, gradients, care: care + 1, ..Position::default() };
+        self.kept.clear();
+        self.blocks.iter_mut().for_each(|block| block.step = StepSize::new(0.25 * block.step.step));
     }
 
     /// One latent's draws, chain by chain.
@@ -336,6 +350,8 @@ impl<'a> Sampler<'a> {
             ess_tail: least(|one| one.ess_tail),
             divergent: self.at.divergent as f64 / self.at.transitions.max(1) as f64,
             gradients: self.at.gradients,
+            agrees: false,
+            is_used: false,
             stopped: false,
         }
     }
