@@ -224,7 +224,7 @@ fn the_summary_has_the_documented_fields() {
         "reason": "few steps",
         "warnings": ["labels switch"],
         "diagnostics": [],
-        "plan": {"marginalised": ["z"], "prior_only": [], "likelihood": "", "prior": "", "recursive": "", "gradient": {}},
+        "plan": {"marginalised": ["z"], "prior_only": [], "centring": {}, "likelihood": "", "prior": "", "recursive": "", "gradient": {}},
         "parameters": null
     });
     assert_eq!(found, expected);

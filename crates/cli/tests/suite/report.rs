@@ -18,8 +18,8 @@ fn a_report_is_rebuilt_from_the_files() {
     let first = read(&fit.join("report.html"));
     for part in [
         "<strong>Trust</strong>",
-        "Reason: the ELBO had converged",
-        "below its limit of",
+        "Reason: chains of the No-U-Turn sampler from overdispersed starts agree",
+        "above its limit of",
         "lambda[1]",
         "hyperprior rerun",
     ] {

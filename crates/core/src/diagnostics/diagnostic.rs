@@ -124,6 +124,8 @@ pub enum Finding {
     SuperchainsAway { away: usize, of: usize },
     /// Long chains from overdispersed starts have not converged.
     ChainsDisagree { rhat: f64, latent: String, divergent: f64 },
+    /// Quantities whose tails are so heavy that they may have no variance: how many of how many, and one of them.
+    HeavyTails { heavy: usize, of: usize, name: String, shape: f64 },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -263,6 +265,11 @@ impl fmt::Display for Finding {
                 "chains of the No-U-Turn sampler do not confirm the draws (R̂ {rhat:.2} of {latent}, {:.0} % of the transitions \
                  divergent)",
                 percent(*divergent)
+            ),
+            Self::HeavyTails { heavy, of, name, shape } => write!(
+                f,
+                "{heavy} of {of} quantities have tails so heavy that they may have no variance ({name}: Pareto shape {shape:.2}); use \
+                 their quantiles, not their standard deviations"
             ),
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")

@@ -58,7 +58,7 @@ pub fn psis(log_weights: &mut [f64]) -> Psis {
         return Psis { khat: f64::INFINITY, limit, ess: 0.0 };
     }
     log_weights.iter_mut().for_each(|w| *w -= top);
-    let tail_len = (0.2 * n as f64).min(3.0 * (n as f64).sqrt()).ceil() as usize;
+    let tail_len = tail_len(n);
     let mut order: Vec<usize> = (0..n).collect();
     order.sort_by(|a, b| log_weights[*a].total_cmp(&log_weights[*b]));
     let mut khat = f64::INFINITY;
@@ -87,6 +87,30 @@ pub fn psis(log_weights: &mut [f64]) -> Psis {
     log_weights.iter_mut().for_each(|w| *w -= total);
     let ess = 1.0 / log_weights.iter().map(|w| (2.0 * w).exp()).sum::<f64>();
     Psis { khat, limit, ess }
+}
+
+/// The number of values in the tail of n.
+fn tail_len(n: usize) -> usize {
+    (0.2 * n as f64).min(3.0 * (n as f64).sqrt()).ceil() as usize
+}
+
+/// The shape of the heavier tail of a sample, and its standard error: of generalised Pareto distributions fitted to the largest and the
+/// smallest values (Vehtari, Simpson, Gelman, Yao and Gabry, 2024). From 1/2 on, the variance is infinite. Nothing if there are too few
+/// distinct values.
+pub(crate) fn tail_shape(sample: &[f64]) -> Option<(f64, f64)> {
+    let (n, len) = (sample.len(), tail_len(sample.len()));
+    if len < TAIL_MIN || len >= n {
+        return None;
+    }
+    let shape = |sign: f64| {
+        let mut x: Vec<f64> = sample.iter().map(|x| sign * x).collect();
+        x.sort_by(f64::total_cmp);
+        let cut = x[n - len - 1];
+        let excess: Vec<f64> = x[n - len..].iter().map(|x| x - cut).filter(|x| *x > 0.0).collect();
+        (excess.len() >= TAIL_MIN).then(|| fit(&excess).0).filter(|k| k.is_finite())
+    };
+    let heavier = shape(1.0).into_iter().chain(shape(-1.0)).reduce(f64::max)?;
+    Some((heavier, (1.0 + heavier.max(0.0)) / (len as f64).sqrt()))
 }
 
 fn quantile(p: f64, k: f64, sigma: f64) -> f64 {
@@ -195,6 +219,20 @@ mod tests {
     }
 
     /// Catches ties that make the shape arbitrary: weights of two states, the larger one rare, are bounded.
+    #[test]
+    fn tails_with_and_without_a_variance_are_told_apart() {
+        let of = |quantile: &dyn Fn(f64) -> f64| {
+            let x: Vec<f64> = (0..4000).map(|s| quantile((f64::from(s) + 0.5) / 4000.0)).collect();
+            let (shape, error) = tail_shape(&x).unwrap();
+            shape - error
+        };
+        assert!(of(&|p| (1.0 - p).powf(-1.0 / 1.2)) > 0.5); // a power of 1.2
+        assert!(of(&|p| -(1.0 - p).powf(-1.0 / 1.2)) > 0.5); // below
+        assert!(of(&|p| (1.0 - p).powf(-1.0 / 4.0)) < 0.5); // a power of 4
+        assert!(of(&|p| -(1.0 - p).ln()) < 0.2); // an exponential
+        assert!(tail_shape(&[1.0; 100]).is_none());
+    }
+
     #[test]
     fn ties_with_the_threshold_are_not_above_it() {
         for rare in [10, 100, 1000] {

@@ -2,6 +2,7 @@
 
 use super::predictive::Predictive;
 use super::schema::{Elbo, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA, TIGHT};
+use crate::diagnostics::psis::tail_shape;
 use crate::diagnostics::{Diagnostic, Finding, Remedy, Severity, Verdict, label_switching};
 use crate::infer::{InferSettings, Inferred, Posterior, Source};
 use crate::model::Model;
@@ -105,6 +106,8 @@ pub struct FitReport<'a> {
     pub posterior: &'a Posterior,
     /// Their summaries.
     pub summaries: Vec<Summary>,
+    /// Quantities that may have no variance.
+    heavy_tails: Option<Diagnostic>,
     /// The duration of the run.
     pub wall_seconds: f64,
     /// The predictive checks that were requested.
@@ -129,6 +132,7 @@ impl<'a> FitReport<'a> {
             settings,
             posterior,
             summaries: posterior.summaries(),
+            heavy_tails: heavy_tails(posterior),
             wall_seconds,
             predictive: Predictive::default(),
             linear_response: None,
@@ -180,12 +184,20 @@ impl<'a> FitReport<'a> {
 
     /// How far the fit can be trusted.
     pub fn verdict(&self) -> Verdict {
-        self.inferred().map_or(Verdict::Trust, Inferred::verdict)
+        self.bearing_on_the_verdict().first().map_or(Verdict::Trust, |found| found.severity.verdict())
+    }
+
+    /// Diagnostics of the approximation and of the tails of its draws, the most serious first.
+    fn bearing_on_the_verdict(&self) -> Vec<Diagnostic> {
+        let mut found = self.inferred().map_or_else(Vec::new, Inferred::diagnostics);
+        found.extend(self.heavy_tails.clone());
+        found.sort_by_key(|found| std::cmp::Reverse(found.severity));
+        found
     }
 
     /// The reason for the verdict: the most serious diagnostic, with its remedies.
     pub fn reason(&self, remedy: &dyn Fn(&Remedy) -> String) -> String {
-        let diagnostics = self.inferred().map_or_else(Vec::new, Inferred::diagnostics);
+        let diagnostics = self.bearing_on_the_verdict();
         match (diagnostics.iter().find(|found| found.severity > Severity::Note), self.inferred()) {
             (Some(worst), _) => worst.worded(remedy),
             (None, Some(inferred)) => inferred.basis(),
@@ -203,7 +215,7 @@ impl<'a> FitReport<'a> {
 
     /// Diagnostics of the fit and its draws, those that affect the verdict first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
-        let mut found = self.inferred().map_or_else(Vec::new, Inferred::diagnostics);
+        let mut found = self.bearing_on_the_verdict();
         let mut note = |finding| found.push(Diagnostic::new(Severity::Note, finding, Vec::new()));
         if let Some(bounds) = self.inferred().map(|inferred| &inferred.bounds).filter(|bounds| bounds.dropped > 0) {
             let (invalid, drawn, fault) = (bounds.dropped, bounds.drawn, bounds.fault.clone());
@@ -316,4 +328,29 @@ impl<'a> FitReport<'a> {
     pub fn has_discrete(&self) -> bool {
         self.posterior.draws.columns().iter().any(|c| c.kind == Kind::Discrete)
     }
+}
+
+/// With a larger share of quantities that may have no variance, the spreads of a fit cannot be trusted.
+const HEAVY_MAX: f64 = 0.2;
+
+/// Quantities that may have no variance: the shape of a tail is above 1/2 by more than a standard error.
+fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
+    if !matches!(posterior.source, Source::Approximate(_)) {
+        return None;
+    }
+    let draws = &posterior.draws;
+    let continuous: Vec<usize> =
+        (0..draws.columns().len()).filter(|i| draws.columns()[*i].kind == Kind::Continuous).collect();
+    let heavy: Vec<(usize, f64)> = continuous
+        .iter()
+        .filter_map(|i| {
+            tail_shape(draws.values().column(*i)).filter(|(k, error)| k - error > 0.5).map(|(k, _)| (*i, k))
+        })
+        .collect();
+    let (worst, shape) = heavy.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+    let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
+    let severity = if is_large { Severity::MeansOnly } else { Severity::Note };
+    let name = draws.columns()[worst].name.clone();
+    let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape };
+    Some(Diagnostic::new(severity, finding, Vec::new()))
 }
