@@ -3,7 +3,8 @@
 //!
 //! An effect x with location m and scale s, both random, is x itself if it is centred (degree 1), and (x − m) / s if it is not (degree 0).
 //! The first suits effects with much data, the second effects with little: there, x and s form a funnel. Between the two, the coordinate
-//! y has location c m and scale s^c, and x = m + s^(1 − c) (y − c m). The degrees c maximise the ELBO of a factorised Gaussian.
+//! y has location c m and scale s^c, and x = m + s^(1 − c) (y − c m). Here m and s are measured from typical values, so that y stays
+//! where it is while c is learnt. The degrees c maximise the ELBO of a factorised Gaussian.
 //! All are the same model, so that the degrees affect how hard it is to fit, never its posterior.
 
 use super::distribution::Distribution;
@@ -12,6 +13,7 @@ use super::expression::{Expr, Expressions, Node};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::node::{AnyDistribution, Graph, Random};
+use super::unconstrained::{Coordinate, Transform};
 use hyperprior::infer::{Mode, mode_search};
 use hyperprior::{Model, Quiet, Result};
 use hyperprior_math::batch::Batch;
@@ -36,13 +38,20 @@ pub(crate) enum Degree {
     Learnt,
 }
 
+/// A degree, and typical values of the location and the log scale.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Centring {
+    pub(crate) degree: Degree,
+    pub(crate) reference: [f64; 2],
+}
+
 /// The degree of each latent of the graph. Those without one are centred.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Degrees(Vec<Option<Degree>>);
+pub(crate) struct Degrees(Vec<Option<Centring>>);
 
 impl Degrees {
     /// The degree of a random node's latent.
-    pub(super) fn of(&self, graph: &Graph, node: &Random) -> Option<Degree> {
+    pub(super) fn of(&self, graph: &Graph, node: &Random) -> Option<Centring> {
         let [value] = node.value[..] else { return None };
         match graph.arena.node(value) {
             Node::Leaf(l) => self.0.get(l as usize).copied().flatten(),
@@ -150,6 +159,35 @@ impl GraphModel {
         Self::new(self.graph, which, &degrees)
     }
 
+    /// The medians of the location and the log scale of each latent of the graph that is standardised.
+    fn references(&self, z: &Batch) -> Vec<[f64; 2]> {
+        let of_coordinate = |coordinate: &Coordinate| match coordinate.transform {
+            Transform::Located { location, log_scale, .. } => Some((coordinate.leaf, [location, log_scale])),
+            _ => None,
+        };
+        let places: Vec<(usize, [Expr; 2])> = self.unconstrained.coordinates.iter().filter_map(of_coordinate).collect();
+        let wanted: Vec<Expr> = places.iter().flat_map(|(_, place)| *place).collect();
+        let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
+        let mut found: Vec<[Vec<f64>; 2]> = vec![Default::default(); places.len()];
+        for s in 0..z.draws_len() {
+            interpreter.run(&self.unconstrained.arena, |l, _| {
+                self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
+            });
+            for (found, (_, place)) in found.iter_mut().zip(&places) {
+                found.iter_mut().zip(place).for_each(|(found, e)| found.push(interpreter.value(*e)));
+            }
+        }
+        let mut references = vec![[0.0; 2]; self.graph.leaves.len()];
+        for (found, (leaf, _)) in found.into_iter().zip(&places) {
+            references[*leaf] = found.map(|mut x| {
+                x.retain(|x| x.is_finite());
+                x.sort_by(f64::total_cmp);
+                x.get(x.len() / 2).copied().unwrap_or(0.0)
+            });
+        }
+        references
+    }
+
     /// The values of the graph's latents at each draw of the coordinates; those that are marginalised are left out.
     fn latent_values(&self, z: &Batch) -> Vec<Vec<Option<f64>>> {
         let fitted: Vec<Option<Expr>> = self.unconstrained.leaves.clone();
@@ -183,14 +221,19 @@ fn draws_at(mode: &Mode) -> Batch {
 
 /// The degrees that maximise the ELBO of a factorised Gaussian; nothing if that cannot be fitted.
 fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degrees> {
-    let all = |degree| Degrees(candidates.iter().map(|is| is.then_some(degree)).collect());
+    let all = |degree: Degree, references: &dyn Fn(usize) -> [f64; 2]| {
+        let of = |l: usize| candidates[l].then(|| Centring { degree, reference: references(l) });
+        Degrees((0..candidates.len()).map(of).collect())
+    };
     // Without centring there is no funnel towards a scale of zero, so the mode is near the mass.
-    let free = GraphModel::new(graph.clone(), which, &all(Degree::Fixed(0.0))).ok()?;
+    let free = GraphModel::new(graph.clone(), which, &all(Degree::Fixed(0.0), &|_| [0.0; 2])).ok()?;
     let modes = mode_search(&free, &free.starts(SEED).ok()?, SEED, &mut Quiet).ok()?.modes;
-    let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt)).ok()?;
+    let near = draws_at(&modes[0]);
+    let references = free.references(&near);
+    let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
     let mut places = learnt.places();
     let mapped: Vec<Vec<Option<f64>>> = free
-        .latent_values(&draws_at(&modes[0]))
+        .latent_values(&near)
         .iter()
         .map(|values| learnt.unconstrained_point(&mut places, &|leaf| values[leaf]).0)
         .collect();
@@ -210,7 +253,7 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     // The coordinates are in the order of the latents that have one.
     let mut degrees = Degrees(vec![None; candidates.len()]);
     for (l, coordinate) in learnt.unconstrained.coordinates.iter().enumerate() {
-        if learnt.columns[l].is_some() && matches!(coordinate.transform, super::unconstrained::Transform::Degree) {
+        if learnt.columns[l].is_some() && matches!(coordinate.transform, Transform::Degree) {
             let degree = 1.0 / (1.0 + (-logits.next()?).exp());
             let degree = if degree < CLOSE {
                 0.0
@@ -220,7 +263,8 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
                 degree
             };
             // A centred latent needs no other coordinate.
-            degrees.0[coordinate.leaf] = (degree < 1.0).then_some(Degree::Fixed(degree));
+            degrees.0[coordinate.leaf] = (degree < 1.0)
+                .then(|| Centring { degree: Degree::Fixed(degree), reference: references[coordinate.leaf] });
         }
     }
     Some(degrees)
@@ -308,7 +352,8 @@ mod tests {
         let all = candidates(&graph);
         assert_eq!(all.iter().filter(|is| **is).count(), 7);
         for degree in [0.0, 0.3, 0.8] {
-            let degrees = Degrees(all.iter().map(|is| is.then_some(Degree::Fixed(degree))).collect());
+            let centring = Centring { degree: Degree::Fixed(degree), reference: [0.4, -0.7] };
+            let degrees = Degrees(all.iter().map(|is| is.then_some(centring)).collect());
             let model = GraphModel::new(graph.clone(), &Marginalise::Auto, &degrees).unwrap();
             hyperprior::check(&model, 5).unwrap();
             let n = model.latents().len();
@@ -368,8 +413,8 @@ mod tests {
             for l in (0..candidates.len()).filter(|l| candidates[*l]) {
                 let degree = match degrees.0[l] {
                     None => 1.0,
-                    Some(Degree::Fixed(degree)) => degree,
-                    Some(Degree::Learnt) => panic!("a degree was not learnt"),
+                    Some(Centring { degree: Degree::Fixed(degree), .. }) => degree,
+                    Some(Centring { degree: Degree::Learnt, .. }) => panic!("a degree was not learnt"),
                 };
                 assert!(range.contains(&degree), "precision {precision}: {degree}");
             }

@@ -75,7 +75,7 @@ impl GraphModel {
         let ends = self.unconstrained.coordinates.iter().flat_map(|coordinate| match coordinate.transform {
             Transform::Above(end) | Transform::Below(end) => vec![end],
             Transform::Between(lower, upper) => vec![lower, upper],
-            Transform::Located { location, log_scale, degree, .. } => vec![location, log_scale, degree],
+            Transform::Located { location, kept, log_scale, .. } => vec![location, kept, log_scale],
             _ => Vec::new(),
         });
         let wanted: Vec<Expr> = ends.chain(self.unconstrained.leaves.iter().flatten().copied()).collect();
@@ -129,9 +129,9 @@ impl GraphModel {
                 ((x - lower) / (upper - x)).ln()
             }
             Transform::Located { is_log: true, .. } if !(x > 0.0) => return bad("it must be above 0".to_owned()),
-            Transform::Located { location, log_scale, degree, is_log } => {
+            Transform::Located { location, kept, log_scale, is_log, .. } => {
                 let x = if *is_log { x.ln() } else { x };
-                (x - end(location)) * (-end(log_scale)).exp() + end(degree) * end(location)
+                (x - end(location)) * (-end(log_scale)).exp() + end(kept)
             }
             Transform::Degree => return Ok(None),
             Transform::Integer(least) => {

@@ -4,7 +4,7 @@
 //! built by stick-breaking and a precision matrix from its Cholesky factor; each adds its log Jacobian to the density. Latents
 //! that no observation depends on are left out: their posterior is their prior, and they are drawn from it afterwards.
 
-use super::centring::{Degree, Degrees, Place};
+use super::centring::{Centring, Degree, Degrees, Place};
 use super::constraint::{Constraint, Form, constraints};
 use super::counts::{Factor, Rebuilt, Window, factors};
 use super::distribution::{Distribution, VectorDistribution};
@@ -27,10 +27,12 @@ pub(crate) enum Transform {
     Below(Expr),
     /// Its logistic between two bounds.
     Between(Expr, Expr),
-    /// Relative to the location and scale of its distribution, in part: location + e^log_scale (coordinate − degree · location), and
-    /// of that the exponential if the flag says so. `log_scale` is the part of the log scale that is taken out.
+    /// Relative to the location and scale of its distribution, in part: location + e^log_scale (coordinate − kept), and of that the
+    /// exponential if the flag says so. `kept` and `log_scale` are the part of the location that the coordinate keeps, and the part of the
+    /// log scale that is taken out.
     Located {
         location: Expr,
+        kept: Expr,
         log_scale: Expr,
         degree: Expr,
         is_log: bool,
@@ -244,8 +246,15 @@ impl Unconstrained {
     }
 
     /// A latent relative to the location and scale of its distribution, and the log Jacobian.
-    fn locate(&mut self, graph: &Graph, l: usize, degree: Degree, place: Place) -> (Expr, Expr) {
+    fn locate(
+        &mut self,
+        graph: &Graph,
+        l: usize,
+        Centring { degree, reference }: Centring,
+        place: Place,
+    ) -> (Expr, Expr) {
         let Place { location, log_scale, is_log } = place;
+        let [at, log_at] = reference;
         let degree = match degree {
             Degree::Fixed(x) => self.arena.constant(x),
             Degree::Learnt => {
@@ -255,10 +264,13 @@ impl Unconstrained {
             }
         };
         let rest = self.arena.complement(degree);
-        let log_scale = self.arena.multiply(rest, log_scale);
-        let transform = Transform::Located { location, log_scale, degree, is_log };
+        let relative = self.arena.linear(&[(log_scale, 1.0)], -log_at);
+        let log_scale = self.arena.multiply(rest, relative);
+        let beyond = self.arena.linear(&[(location, 1.0)], -at);
+        let kept = self.arena.multiply(degree, beyond);
+        let kept = self.arena.linear(&[(kept, 1.0)], at);
+        let transform = Transform::Located { location, kept, log_scale, degree, is_log };
         let coordinate = self.add_coordinate(graph, l, Support::Real, Known::default(), transform);
-        let kept = self.arena.multiply(degree, location);
         let (away, factor) = (self.arena.subtract(coordinate, kept), self.arena.unary(Unary::Exp, log_scale));
         let scaled = self.arena.multiply(factor, away);
         let x = self.arena.add(location, scaled);

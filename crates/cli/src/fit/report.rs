@@ -6,7 +6,7 @@ use hyperprior::diagnostics::{Verdict, capitalised};
 use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source};
 use hyperprior::objective::Estimate;
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
-use hyperprior::report::{FitReport, LinearResponseSummary, Monitored, Role};
+use hyperprior::report::{FitReport, Latent, LinearResponseSummary, Monitored, Role};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -114,11 +114,19 @@ fn plan(report: &FitReport) -> Lines {
     role("marginalised", Role::Marginalised);
     role("prior only", Role::PriorOnly);
     role("fitted", Role::Fitted);
-    let of_degree = |(degree, names): (String, Vec<String>)| {
-        let names = ranges::line(names.iter().map(String::as_str));
-        if degree == "0.0" { format!("{names} standardised") } else { format!("{names} to a degree of {degree}") }
-    };
-    let centring: Vec<String> = report.centring().into_iter().map(of_degree).collect();
+    let mut partly = report.centring();
+    let standardised = partly.remove("0.0").unwrap_or_default();
+    let names = |names: &[String]| ranges::line(names.iter().map(String::as_str));
+    let mut centring = Vec::new();
+    if !standardised.is_empty() {
+        centring.push(format!("{} standardised", names(&standardised)));
+    }
+    if let (Some((least, _)), Some((most, _))) = (partly.first_key_value(), partly.last_key_value()) {
+        let degree = if least == most { least.clone() } else { format!("{least} to {most}") };
+        let own = |latent: &Latent| latent.centring.is_some() && !standardised.contains(&latent.name);
+        let all: Vec<String> = report.about.latents.iter().filter(|one| own(one)).map(|one| one.name.clone()).collect();
+        centring.push(format!("{} in part, to degrees of {degree}", names(&all)));
+    }
     if !centring.is_empty() {
         lines.push(("centring", centring.join(", ")));
     }

@@ -89,7 +89,7 @@ fn a_plateau_does_not_end_the_sum() {
         g.stochastic("y", Distribution::Bernoulli { p }, None, Some(1.0)).unwrap();
     });
     let p = |n: f64| if n >= 40.0 { 0.5 + 1e-60 } else { 1e-60_f64 };
-    check(graph, enumerate(0, 1000, |n| log_poisson(n, 3.0) + dipped_at(n).ln()), 0.1);
+    check(graph, enumerate(0, 1000, |n| log_poisson(n, 3.0) + p(n).ln()), 0.1);
 }
 
 #[test]
