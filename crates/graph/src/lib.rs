@@ -29,6 +29,7 @@ mod model;
 mod node;
 mod operation;
 mod outline;
+mod parameterisation;
 mod pieces;
 mod pointwise;
 mod pooled;
@@ -44,6 +45,7 @@ mod truncated_sum;
 mod truncation;
 mod unary;
 mod unconstrained;
+mod vector_transforms;
 
 pub use builder::GraphBuilder;
 pub use distribution::{Bounds, Distribution, VectorDistribution};

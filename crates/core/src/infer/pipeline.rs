@@ -10,7 +10,7 @@ use super::stages::ascent::Starts;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::missed_modes::missed_mode;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
-use super::stages::nuts_chains::{NutsLimits, nuts_chains};
+use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
 use super::stages::resample::{StageStream, draw, heaviest, repeated, resampled, thinned};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
@@ -29,7 +29,6 @@ use crate::session::Session;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use rand_distr::{Distribution, StandardNormal};
-use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
 /// The number and length of the chains from which mixture components start.
@@ -47,8 +46,6 @@ const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
 /// The most gradients of the No-U-Turn sampler; for a large model, `WORK` limits them.
 const GRADIENTS_MAX: usize = 3_000_000;
-/// Samples agree if their distribution functions differ by at most this.
-const SAME: f64 = 0.05;
 /// An evidence with a larger standard error rests on few draws.
 const EVIDENCE_ERROR_MAX: f64 = 0.1;
 /// The error of the importance weights that the moves may leave, in standard deviations.
@@ -371,20 +368,6 @@ fn with_chains(
     let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
     let missed_mode = missed_mode(&z, log_evidence, known);
     Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), ..inferred })
-}
-
-/// Whether two samples have the same deciles: the largest difference between their distribution functions there.
-fn have_same_deciles(one: &Batch, other: &Batch) -> bool {
-    (0..one.columns_len()).into_par_iter().all(|i| {
-        let [mut one, mut other] = [one.column(i).to_vec(), other.column(i).to_vec()];
-        one.sort_by(f64::total_cmp);
-        other.sort_by(f64::total_cmp);
-        let share = |x: &[f64], at: f64| x.partition_point(|x| *x <= at) as f64 / x.len() as f64;
-        (1..10).all(|k| {
-            let at = other[k * other.len() / 10];
-            (share(&one, at) - share(&other, at)).abs() <= SAME
-        })
-    })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

@@ -1,0 +1,367 @@
+//! Learnt parameterisation (Gorinova, Moore and Hoffman, 2020): each latent of a hierarchy gets coordinates relative to the location
+//! and scale of its distribution, to a degree that is fitted.
+//!
+//! An effect x with location m and scale s, both random, is x itself if it is centred (degree 1), and (x − m) / s if it is not (degree 0).
+//! The first suits effects with much data, the second effects with little: there, x and s form a funnel. Between the two, the coordinate
+//! y has location c m and scale s^c, and x = m + s^(1 − c) (y − c m). Here m and s are measured from typical values, so that y stays
+//! where it is while c is learnt. The degrees c maximise the ELBO of a factorised Gaussian.
+//! All are the same model, so that the degrees affect how hard it is to fit, never its posterior.
+
+use super::centring::{Centring, Degree, Degrees};
+use super::distribution::Distribution;
+use super::elimination::Marginalise;
+use super::expression::{Expr, Node};
+use super::interpret::Interpreter;
+use super::model::GraphModel;
+use super::node::{AnyDistribution, Graph};
+use super::unconstrained::{Coordinate, Transform};
+use hyperprior::infer::{Mode, mode_search};
+use hyperprior::{Model, Quiet, Result};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::random::{Purpose, standard_normals, stream};
+
+/// The seed of the search and of the fit, which are part of the model.
+const SEED: u64 = 1;
+/// The draws of the Gaussian at the mode, from which the factorised one starts.
+const START_DRAWS: usize = 64;
+/// The steps of the fit, its draws per step, and the step size, in standard deviations at the start.
+const STEPS: usize = 400;
+const DRAWS: usize = 16;
+const STEP_SIZE: f64 = 0.05;
+/// A degree this close to 0 or 1 is 0 or 1.
+const CLOSE: f64 = 0.1;
+
+/// The parameters whose uncertainty makes a funnel with the latent, if its distribution has a place.
+fn scales(distribution: &Distribution) -> Vec<Expr> {
+    match *distribution {
+        Distribution::Normal { precision, .. }
+        | Distribution::StudentT { precision, .. }
+        | Distribution::LogNormal { precision, .. } => vec![precision],
+        Distribution::Laplace { rate, .. }
+        | Distribution::Logistic { rate, .. }
+        | Distribution::Exponential { rate } => {
+            vec![rate]
+        }
+        Distribution::Gamma { shape, rate } => vec![shape, rate],
+        _ => Vec::new(),
+    }
+}
+
+/// Marks the latents of the graph that can be centred to a degree: their scale is random, and none of their parameters is discrete.
+fn candidates(graph: &Graph) -> Vec<bool> {
+    // What an expression depends on: a latent at all, and a discrete one.
+    let mut depends = vec![(false, false); graph.arena.len()];
+    for e in 0..graph.arena.len() {
+        let mut found = match graph.arena.node(Expr(e as u32)) {
+            Node::Leaf(l) => (true, graph.arena.known(graph.leaves[l as usize].expr).whole),
+            _ => (false, false),
+        };
+        graph.arena.operands(Expr(e as u32), |operand| {
+            let of = depends[operand.0 as usize];
+            found = (found.0 | of.0, found.1 | of.1);
+        });
+        depends[e] = found;
+    }
+    let of = |e: &Expr| depends[e.0 as usize];
+    graph
+        .leaves
+        .iter()
+        .map(|leaf| {
+            let node = &graph.random[leaf.random as usize];
+            let AnyDistribution::Scalar(distribution) = &node.distribution else { return false };
+            node.bounds.is_none()
+                && scales(distribution).iter().any(|e| of(e).0)
+                && !distribution.parameters().iter().any(|e| of(e).1)
+        })
+        .collect()
+}
+
+impl GraphModel {
+    /// The same model with learnt degrees of centring; unchanged if it has no hierarchy, if discrete latents are not marginalised,
+    /// or if all latents are best centred.
+    pub(crate) fn recentred(self, which: &Marginalise) -> Result<Self> {
+        let candidates = candidates(&self.graph);
+        if !self.kept.is_empty() || !candidates.contains(&true) {
+            return Ok(self);
+        }
+        let Some(degrees) = learn(&self.graph, which, &candidates) else { return Ok(self) };
+        if degrees.0.iter().all(Option::is_none) {
+            return Ok(self);
+        }
+        Self::new(self.graph, which, &degrees)
+    }
+
+    /// The medians of the location and the log scale of each latent of the graph that is standardised.
+    fn references(&self, z: &Batch) -> Vec<[f64; 2]> {
+        let of_coordinate = |coordinate: &Coordinate| match coordinate.transform {
+            Transform::Located { location, log_scale, .. } => Some((coordinate.leaf, [location, log_scale])),
+            _ => None,
+        };
+        let places: Vec<(usize, [Expr; 2])> = self.unconstrained.coordinates.iter().filter_map(of_coordinate).collect();
+        let wanted: Vec<Expr> = places.iter().flat_map(|(_, place)| *place).collect();
+        let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
+        let mut found: Vec<[Vec<f64>; 2]> = vec![Default::default(); places.len()];
+        for s in 0..z.draws_len() {
+            interpreter.run(&self.unconstrained.arena, |l, _| {
+                self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
+            });
+            for (found, (_, place)) in found.iter_mut().zip(&places) {
+                found.iter_mut().zip(place).for_each(|(found, e)| found.push(interpreter.value(*e)));
+            }
+        }
+        let mut references = vec![[0.0; 2]; self.graph.leaves.len()];
+        for (found, (leaf, _)) in found.into_iter().zip(&places) {
+            references[*leaf] = found.map(|mut x| {
+                x.retain(|x| x.is_finite());
+                x.sort_by(f64::total_cmp);
+                x.get(x.len() / 2).copied().unwrap_or(0.0)
+            });
+        }
+        references
+    }
+
+    /// The values of the graph's latents at each draw of the coordinates; those that are marginalised are left out.
+    fn latent_values(&self, z: &Batch) -> Vec<Vec<Option<f64>>> {
+        let fitted: Vec<Option<Expr>> = self.unconstrained.leaves.clone();
+        let wanted: Vec<Expr> = fitted.iter().flatten().copied().collect();
+        let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
+        (0..z.draws_len())
+            .map(|s| {
+                interpreter.run(&self.unconstrained.arena, |l, _| {
+                    self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
+                });
+                fitted.iter().map(|e| e.map(|e| interpreter.value(e)).filter(|x| x.is_finite())).collect()
+            })
+            .collect()
+    }
+}
+
+/// Draws of the Gaussian at a mode.
+fn draws_at(mode: &Mode) -> Batch {
+    let n = mode.z.len();
+    let mut streams: Vec<_> = (0..START_DRAWS as u64).map(|s| stream(SEED, Purpose::Centring.step(), 0, s)).collect();
+    let (mut noise, mut z) = (Batch::zeros(n, START_DRAWS), Batch::zeros(n, START_DRAWS));
+    standard_normals(&mut streams, &mut noise);
+    for i in 0..n {
+        for s in 0..START_DRAWS {
+            let away: f64 = (0..=i).map(|j| mode.whitening.get(i, j) * noise.get(j, s)).sum();
+            z.set(i, s, mode.z[i] + away);
+        }
+    }
+    z
+}
+
+/// The degrees that maximise the ELBO of a factorised Gaussian; nothing if that cannot be fitted.
+fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degrees> {
+    let all = |degree: Degree, references: &dyn Fn(usize) -> [f64; 2]| {
+        let of = |l: usize| candidates[l].then(|| Centring { degree, reference: references(l) });
+        Degrees((0..candidates.len()).map(of).collect())
+    };
+    // Without centring there is no funnel towards a scale of zero, so the mode is near the mass.
+    let free = GraphModel::new(graph.clone(), which, &all(Degree::Fixed(0.0), &|_| [0.0; 2])).ok()?;
+    let modes = mode_search(&free, &free.starts(SEED).ok()?, SEED, &mut Quiet).ok()?.modes;
+    let near = draws_at(&modes[0]);
+    let references = free.references(&near);
+    let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
+    let mut places = learnt.places();
+    let mapped: Vec<Vec<Option<f64>>> = free
+        .latent_values(&near)
+        .iter()
+        .map(|values| learnt.unconstrained_point(&mut places, &|leaf| values[leaf]).0)
+        .collect();
+    let n = learnt.latents().len();
+    let (mut centre, mut scale) = (vec![0.0; n], vec![1.0; n]);
+    for i in 0..n {
+        let mut x: Vec<f64> = mapped.iter().filter_map(|point| point[i]).filter(|x| x.is_finite()).collect();
+        if x.len() > START_DRAWS / 2 {
+            x.sort_by(f64::total_cmp);
+            centre[i] = x[x.len() / 2];
+            scale[i] = ((x[x.len() * 3 / 4] - x[x.len() / 4]) / 1.35).max(1e-9);
+        }
+    }
+    let is_degree: Vec<bool> = (0..n).map(|i| learnt.latents().name(i).starts_with("centring of ")).collect();
+    let logits = maximise(&learnt, &centre, &scale, &is_degree)?;
+    let mut logits = logits.into_iter();
+    // The coordinates are in the order of the latents that have one.
+    let mut degrees = Degrees(vec![None; candidates.len()]);
+    for (l, coordinate) in learnt.unconstrained.coordinates.iter().enumerate() {
+        if learnt.columns[l].is_some() && matches!(coordinate.transform, Transform::Degree) {
+            let degree = 1.0 / (1.0 + (-logits.next()?).exp());
+            let degree = if degree < CLOSE {
+                0.0
+            } else if degree > 1.0 - CLOSE {
+                1.0
+            } else {
+                degree
+            };
+            // A centred latent needs no other coordinate.
+            degrees.0[coordinate.leaf] = (degree < 1.0)
+                .then(|| Centring { degree: Degree::Fixed(degree), reference: references[coordinate.leaf] });
+        }
+    }
+    Some(degrees)
+}
+
+/// Fits a factorised Gaussian and the degrees together, by Adam; returns the logits of the degrees.
+fn maximise(model: &GraphModel, centre: &[f64], scale: &[f64], is_degree: &[bool]) -> Option<Vec<f64>> {
+    let gradient = model.gradient()?;
+    let n = centre.len();
+    // A location and a log scale for each coordinate, relative to the start; a degree has a location only.
+    let (mut x, mut first, mut second) = (vec![0.0; 2 * n], vec![0.0; 2 * n], vec![0.0; 2 * n]);
+    let (mut noise, mut z, mut d_z) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
+    let (mut log_p, mut averaged) = (vec![0.0; DRAWS], vec![0.0; n]);
+    for step in 0..STEPS {
+        let mut streams: Vec<_> =
+            (0..DRAWS as u64).map(|s| stream(SEED, Purpose::Centring.step(), 1 + step as u64, s)).collect();
+        standard_normals(&mut streams, &mut noise);
+        for i in 0..n {
+            let (m, sd) = (centre[i] + scale[i] * x[i], scale[i] * x[n + i].exp());
+            for s in 0..DRAWS {
+                z.set(i, s, if is_degree[i] { m } else { m + sd * noise.get(i, s) });
+            }
+        }
+        gradient.log_joint_gradient(&z, &mut log_p, &mut d_z).ok()?;
+        let good: Vec<usize> =
+            (0..DRAWS).filter(|s| log_p[*s].is_finite() && (0..n).all(|i| d_z.get(i, *s).is_finite())).collect();
+        if good.is_empty() {
+            return None;
+        }
+        let mean = |f: &dyn Fn(usize) -> f64| good.iter().map(|s| f(*s)).sum::<f64>() / good.len() as f64;
+        let size = STEP_SIZE * (2.0 * (1.0 - step as f64 / STEPS as f64)).min(1.0);
+        for at in 0..2 * n {
+            let i = at % n;
+            let rise = match at < n {
+                true => scale[i] * mean(&|s| d_z.get(i, s)),
+                false if is_degree[i] => continue,
+                false => 1.0 + scale[i] * x[at].exp() * mean(&|s| d_z.get(i, s) * noise.get(i, s)),
+            };
+            first[at] = 0.9 * first[at] + 0.1 * rise;
+            second[at] = 0.99 * second[at] + 0.01 * rise * rise;
+            let corrected = |x: f64, decay: f64| x / (1.0 - decay.powi(step as i32 + 1));
+            x[at] += size * corrected(first[at], 0.9) / (corrected(second[at], 0.99).sqrt() + 1e-12);
+        }
+        if step >= STEPS * 3 / 4 {
+            (0..n).for_each(|i| averaged[i] += x[i] / (STEPS - STEPS * 3 / 4) as f64);
+        }
+    }
+    Some((0..n).filter(|i| is_degree[*i]).map(|i| centre[i] + scale[i] * averaged[i]).collect())
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+mod tests {
+    use super::*;
+    use crate::builder::GraphBuilder;
+    use rand::RngExt;
+
+    /// Effects of every kind that can be centred to a degree, and an observation of each.
+    fn hierarchy() -> Graph {
+        let mut g = GraphBuilder::new();
+        let (zero, one, four) = (g.constant(0.0), g.constant(1.0), g.constant(4.0));
+        let mean = g.stochastic("mean", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
+        let rate = g.stochastic("rate", Distribution::Gamma { shape: four, rate: one }, None, None).unwrap();
+        let kinds = [
+            Distribution::Normal { mean, precision: rate },
+            Distribution::StudentT { mean, precision: rate, df: four },
+            Distribution::LogNormal { mean, precision: rate },
+            Distribution::Laplace { mean, rate },
+            Distribution::Logistic { mean, rate },
+            Distribution::Gamma { shape: rate, rate },
+            Distribution::Exponential { rate },
+        ];
+        for (k, kind) in kinds.into_iter().enumerate() {
+            let effect = g.stochastic(&format!("effect[{}]", k + 1), kind, None, None).unwrap();
+            let seen = Distribution::Normal { mean: effect, precision: one };
+            g.stochastic(&format!("y[{}]", k + 1), seen, None, Some(0.5)).unwrap();
+        }
+        g.build().unwrap()
+    }
+
+    /// Catches a Jacobian or a place of the wrong distribution, and an inverse that does not belong to the transform.
+    #[test]
+    fn every_degree_is_the_same_model() {
+        let graph = hierarchy();
+        let all = candidates(&graph);
+        assert_eq!(all.iter().filter(|is| **is).count(), 7);
+        for degree in [0.0, 0.3, 0.8] {
+            let centring = Centring { degree: Degree::Fixed(degree), reference: [0.4, -0.7] };
+            let degrees = Degrees(all.iter().map(|is| is.then_some(centring)).collect());
+            let model = GraphModel::new(graph.clone(), &Marginalise::Auto, &degrees).unwrap();
+            hyperprior::check(&model, 5).unwrap();
+            let n = model.latents().len();
+            let mut rng = stream(2, 0, 0, 0);
+            for _ in 0..5 {
+                let z: Vec<f64> = (0..n).map(|_| 2.0 * rng.random::<f64>() - 1.0).collect();
+                let values = |z: &[f64]| -> Vec<f64> {
+                    model.latent_values(&Batch::from_columns(z.to_vec(), 1))[0].iter().map(|x| x.unwrap()).collect()
+                };
+                let own = values(&z);
+                // Each latent depends on its coordinate and on earlier ones, so the Jacobian is triangular.
+                let step = 1e-5;
+                let log_jacobian: f64 = (0..n)
+                    .map(|i| {
+                        let moved = |by: f64| {
+                            let mut z = z.clone();
+                            z[i] += by;
+                            values(&z)[i]
+                        };
+                        ((moved(step) - moved(-step)) / (2.0 * step)).ln()
+                    })
+                    .sum();
+                let mut log_joint = [0.0];
+                model.log_joint(&Batch::from_columns(z.clone(), 1), &mut log_joint).unwrap();
+                let expected = model.log_density(&own).unwrap() + log_jacobian;
+                assert!((log_joint[0] - expected).abs() < 1e-6, "{degree}: {} and {expected}", log_joint[0]);
+                let (point, failure) = model.unconstrained_point(&mut model.places(), &|leaf| Some(own[leaf]));
+                assert!(failure.is_none());
+                for (i, (x, z)) in point.iter().zip(&z).enumerate() {
+                    assert!((x.unwrap() - z).abs() < 1e-9, "{degree}, coordinate {i}: {x:?} and {z}");
+                }
+            }
+        }
+    }
+
+    /// Eight effects with one observation each, of this precision.
+    fn effects(precision: f64) -> Graph {
+        let mut g = GraphBuilder::new();
+        let (zero, one, known) = (g.constant(0.0), g.constant(1.0), g.constant(precision));
+        let mean = g.stochastic("mean", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
+        let of_effects = g.stochastic("precision", Distribution::Gamma { shape: one, rate: one }, None, None).unwrap();
+        for k in 0..8 {
+            let own = Distribution::Normal { mean, precision: of_effects };
+            let effect = g.stochastic(&format!("effect[{}]", k + 1), own, None, None).unwrap();
+            let seen = Distribution::Normal { mean: effect, precision: known };
+            g.stochastic(&format!("y[{}]", k + 1), seen, None, Some((k as f64 - 3.5) / 2.0)).unwrap();
+        }
+        g.build().unwrap()
+    }
+
+    #[test]
+    fn effects_with_much_data_are_centred_and_those_with_little_are_not() {
+        for (precision, range) in [(0.01, 0.0..=0.2), (400.0, 0.8..=1.0)] {
+            let graph = effects(precision);
+            let candidates = candidates(&graph);
+            let degrees = learn(&graph, &Marginalise::Auto, &candidates).unwrap();
+            for l in (0..candidates.len()).filter(|l| candidates[*l]) {
+                let degree = match degrees.0[l] {
+                    None => 1.0,
+                    Some(Centring { degree: Degree::Fixed(degree), .. }) => degree,
+                    Some(Centring { degree: Degree::Learnt, .. }) => panic!("a degree was not learnt"),
+                };
+                assert!(range.contains(&degree), "precision {precision}: {degree}");
+            }
+        }
+    }
+
+    #[test]
+    fn discrete_parameters_and_fixed_scales_leave_latents_centred() {
+        let mut g = GraphBuilder::new();
+        let (zero, one, half) = (g.constant(0.0), g.constant(1.0), g.constant(0.5));
+        let is_in = g.stochastic("is_in", Distribution::Bernoulli { p: half }, None, None).unwrap();
+        let precision = g.add(is_in, one);
+        let spiked = g.stochastic("spiked", Distribution::Normal { mean: zero, precision }, None, None).unwrap();
+        let fixed = g.stochastic("fixed", Distribution::Normal { mean: spiked, precision: one }, None, None).unwrap();
+        g.stochastic("y", Distribution::Normal { mean: fixed, precision: one }, None, Some(1.0)).unwrap();
+        assert!(!candidates(&g.build().unwrap()).contains(&true));
+    }
+}
