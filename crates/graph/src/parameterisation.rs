@@ -353,6 +353,24 @@ mod tests {
         }
     }
 
+    /// A censored effect lies beyond its cut point, whatever its degree.
+    #[test]
+    fn limits_of_observations_hold_for_effects_too() {
+        let mut g = GraphBuilder::new();
+        let (zero, one, cut) = (g.constant(0.0), g.constant(1.0), g.constant(2.0));
+        let rate = g.stochastic("rate", Distribution::Gamma { shape: one, rate: one }, None, None).unwrap();
+        let time = g.stochastic("time", Distribution::Normal { mean: zero, precision: rate }, None, None).unwrap();
+        g.stochastic("is_late", Distribution::Interval { time, cuts: vec![cut] }, None, Some(1.0)).unwrap();
+        let graph = g.build().unwrap();
+        let centring = Centring { degree: Degree::Fixed(0.0), reference: [0.0; 2] };
+        let degrees = Degrees(candidates(&graph).iter().map(|is| is.then_some(centring)).collect());
+        let model = GraphModel::new(graph, &Marginalise::Auto, &degrees).unwrap();
+        for z in [-3.0, 0.0, 3.0] {
+            let values = model.latent_values(&Batch::from_columns(vec![0.5, z], 1));
+            assert!(values[0][1].unwrap() > 2.0, "{values:?}");
+        }
+    }
+
     #[test]
     fn discrete_parameters_and_fixed_scales_leave_latents_centred() {
         let mut g = GraphBuilder::new();

@@ -207,7 +207,8 @@ impl Unconstrained {
             }
             AnyDistribution::Scalar(distribution) => {
                 let (lower, upper) = self.ends(graph, distribution, node, constraint, made);
-                if let Some(degree) = degrees.of(graph, node)
+                let is_free = constraint.lower.is_empty() && constraint.upper.is_empty();
+                if let Some(degree) = degrees.of(graph, node).filter(|_| is_free)
                     && let Some(place) = self.arena.place_of(distribution, |e| made[e.0 as usize])
                 {
                     let (value, jacobian) = self.locate(graph, l, degree, place);

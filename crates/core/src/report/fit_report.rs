@@ -343,9 +343,7 @@ fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
         (0..draws.columns().len()).filter(|i| draws.columns()[*i].kind == Kind::Continuous).collect();
     let heavy: Vec<(usize, f64)> = continuous
         .iter()
-        .filter_map(|i| {
-            tail_shape(draws.values().column(*i)).filter(|(k, error)| k - error > 0.5).map(|(k, _)| (*i, k))
-        })
+        .filter_map(|i| tail_shape(draws.column(*i)).filter(|(k, error)| k - error > 0.5).map(|(k, _)| (*i, k)))
         .collect();
     let (worst, shape) = heavy.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;

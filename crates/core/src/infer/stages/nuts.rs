@@ -5,6 +5,7 @@
 //! comparisons need are kept, one for each level of the tree. So every chain asks for one gradient at a time, and one batch serves
 //! them all.
 
+use super::hmc::Phase;
 use crate::error::Result;
 use crate::model::Gradient;
 use hyperprior_math::batch::Batch;
@@ -16,14 +17,6 @@ use rand_distr::{Distribution, StandardNormal};
 const DEPTH_MAX: usize = 10;
 /// An energy error that shows that the trajectory has left the energy surface.
 const DIVERGENT: f64 = 1000.0;
-
-/// Chains with their log density and its gradient.
-pub(super) struct Positions<'a> {
-    pub(super) u: &'a mut Batch,
-    pub(super) log_p: &'a mut [f64],
-    pub(super) d_u: &'a mut Batch,
-    pub(super) streams: &'a mut [Stream],
-}
 
 /// What the transitions of some chains took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -213,13 +206,8 @@ impl Trajectory {
 }
 
 /// One transition of every chain, over the columns in `continuous`.
-pub(super) fn no_u_turn(
-    gradient: &dyn Gradient,
-    continuous: &[usize],
-    step: f64,
-    state: Positions,
-) -> Result<Transitions> {
-    let Positions { u, log_p, d_u, streams } = state;
+pub(super) fn no_u_turn(gradient: &dyn Gradient, continuous: &[usize], step: f64, state: Phase) -> Result<Transitions> {
+    let Phase { u, log_p, d_u, streams } = state;
     let mut trajectories: Vec<Trajectory> = (0..u.draws_len())
         .map(|s| {
             let of = |batch: &Batch| continuous.iter().map(|i| batch.get(*i, s)).collect();
@@ -301,7 +289,7 @@ mod tests {
         Banana.log_joint_gradient(&u, &mut log_p, &mut d_u).unwrap();
         let mut total = Transitions::default();
         for _ in 0..transitions {
-            let state = Positions { u: &mut u, log_p: &mut log_p, d_u: &mut d_u, streams: &mut streams };
+            let state = Phase { u: &mut u, log_p: &mut log_p, d_u: &mut d_u, streams: &mut streams };
             total = no_u_turn(&Banana, &[0, 1], step, state).unwrap();
         }
         (u, total)

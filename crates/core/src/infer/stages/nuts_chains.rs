@@ -2,13 +2,14 @@
 //! chains agree or the work is done.
 
 use super::gibbs::sweep;
-use super::nuts::{Positions, Transitions, no_u_turn};
+use super::hmc::Phase;
+use super::nuts::{Transitions, no_u_turn};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary};
+use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary, SUPERCHAINS};
 use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
@@ -16,8 +17,8 @@ use hyperprior_math::random::{Purpose, Stream, stream};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The number of chains, and of those whose gradients are evaluated together.
-pub(in crate::infer) const CHAINS: usize = 16;
+/// The number of chains, one from each superchain, and of those whose gradients are evaluated together.
+const CHAINS: usize = SUPERCHAINS;
 const BLOCK: usize = 8;
 /// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
@@ -112,7 +113,7 @@ impl Block {
                 self.is_known = true;
             }
             let state =
-                Positions { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
+                Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
             let made = no_u_turn(gradient, whitened.continuous(), self.step.step, state)?;
             if let Some(aim) = aim {
                 self.step.adapt(made.accepted / self.log_p.len() as f64, aim);
@@ -176,7 +177,7 @@ pub(in crate::infer) fn nuts_chains(
     let mut stopped = false;
     while !is_finished && !stopped {
         sampler.advance()?;
-        is_finished = sampler.is_over(limits)?;
+        is_finished = sampler.is_over(limits);
         stopped = session.advance("NUTS", sampler.at.gradients.min(limits.gradients), limits.gradients).is_break();
         if stopped && !is_finished {
             session.interrupt(|| sampler.state())?;
@@ -303,25 +304,25 @@ impl<'a> Sampler<'a> {
     }
 
     /// Whether the chains agree, or the work is done.
-    fn is_over(&mut self, limits: NutsLimits) -> Result<bool> {
+    fn is_over(&mut self, limits: NutsLimits) -> bool {
         if self.at.gradients >= limits.gradients {
-            return Ok(true);
+            return true;
         }
         if self.at.part < WARM_UP.len() || self.kept.len() < ROUND << self.at.rounds {
-            return Ok(false);
+            return false;
         }
         self.at.rounds += 1;
         let summary = self.summary();
         if summary.divergent > DIVERGENT_MAX && self.at.care + 1 < ACCEPTED.len() {
             self.restart_with_care();
-            return Ok(false);
+            return false;
         }
         if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 4.0 * ESS_MIN {
-            return Ok(true);
+            return true;
         }
         // The first half may still depend on the starts.
         self.kept.drain(..self.kept.len() / 2);
-        Ok(false)
+        false
     }
 
     /// Returns to the last part of the warm-up, for shorter steps.
