@@ -86,7 +86,8 @@ def one(options, folder, seed):
 def row(found, uncorrected):
     worst = [f"{found['worst'][kind]:.3f}" if kind in found["worst"] else "" for kind in ("mean", "sd", "p")]
     khat = f"{found['khat']:.2f}" if found.get("khat") is not None else ""
-    evidence = f"{found['evidence'][0]:+.2f}" if "evidence" in found else ""
+    off, error = found.get("evidence", (None, None))
+    evidence = "" if off is None else f"{off:+.2f}" + (f" ± {error:.2f}" if error else "")
     raw = [found["raw"]] if uncorrected else []
     cells = [found["name"], str(found["seed"]), f"{found['agree']} of {found['of']}", *raw, *worst, evidence]
     return [*cells, str(found.get("method") or ""), khat, found["verdict"], f"{found['seconds']:.1f}"]

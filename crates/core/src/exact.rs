@@ -14,6 +14,7 @@ use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::add_scaled;
 use rayon::prelude::*;
+use std::ops::Range;
 
 /// Every combination of the latents' values, the last latent fastest. See [`marginal`].
 #[derive(Clone, Debug, PartialEq)]
@@ -23,7 +24,7 @@ pub struct Grid {
 
 impl Grid {
     /// The largest number of states in a grid.
-    pub const STATES_MAX: usize = 1 << 22;
+    pub const STATES_MAX: usize = 1 << 24;
 
     /// All values of finite supports, and counts from 0 to `largest_count`.
     ///
@@ -63,11 +64,16 @@ impl Grid {
 
     /// Every state as a draw.
     pub fn states(&self) -> Batch {
-        let mut z = Batch::zeros(self.values.len(), self.len());
+        self.states_in(0..self.len())
+    }
+
+    /// The states with these numbers as draws.
+    pub fn states_in(&self, range: Range<usize>) -> Batch {
+        let mut z = Batch::zeros(self.values.len(), range.len());
         let mut inner = self.len();
         for (i, values) in self.values.iter().enumerate() {
             inner /= values.len();
-            for (s, z) in z.column_mut(i).iter_mut().enumerate() {
+            for (s, z) in range.clone().zip(z.column_mut(i)) {
                 *z = values[s / inner % values.len()];
             }
         }
@@ -180,7 +186,7 @@ impl Marginal {
 }
 
 /// Σ over nodes and components of π_k q(z | λ(ε)), for every state.
-fn integrate(q: &Variational, theta: &[f64], grid: &Grid, seed: u32, nodes: std::ops::Range<usize>) -> Vec<f64> {
+fn integrate(q: &Variational, theta: &[f64], grid: &Grid, seed: u32, nodes: Range<usize>) -> Vec<f64> {
     const CHUNK: usize = 256;
     /// Chunks summed at a time: this bounds the memory, and the order of summation does not depend on the threads.
     const WAVE: usize = 16;

@@ -211,27 +211,36 @@ impl Distribution {
 
     /// Its parameters, in order.
     pub fn parameters(&self) -> Vec<Expr> {
+        let mut all = Vec::new();
+        self.clone().each_parameter(|e| all.push(*e));
+        all
+    }
+
+    /// Calls `f` for each parameter, in order.
+    pub(crate) fn each_parameter(&mut self, mut f: impl FnMut(&mut Expr)) {
         match self {
-            Self::Bernoulli { p } | Self::Geometric { p } | Self::FirstSuccess { p } => vec![*p],
-            Self::Binomial { p, n } => vec![*p, *n],
-            Self::Categorical { weights } => weights.clone(),
-            Self::Poisson { rate } | Self::Exponential { rate } => vec![*rate],
-            Self::NegativeBinomial { p, r } => vec![*p, *r],
-            Self::Hypergeometric { n1, n2, m1, psi } => vec![*n1, *n2, *m1, *psi],
-            Self::BetaBinomial { a, b, n } => vec![*a, *b, *n],
-            Self::Normal { mean, precision } | Self::LogNormal { mean, precision } => vec![*mean, *precision],
-            Self::Gamma { shape, rate } | Self::Weibull { shape, rate } => vec![*shape, *rate],
-            Self::InverseGamma { shape, scale } => vec![*shape, *scale],
-            Self::ChiSquared { df } => vec![*df],
-            Self::Beta { a, b } => vec![*a, *b],
-            Self::Uniform { lower, upper } => vec![*lower, *upper],
-            Self::StudentT { mean, precision, df } => vec![*mean, *precision, *df],
-            Self::Laplace { mean, rate } | Self::Logistic { mean, rate } => vec![*mean, *rate],
-            Self::Pareto { shape, lower } => vec![*shape, *lower],
-            Self::GeneralisedGamma { shape, rate, power } => vec![*shape, *rate, *power],
-            Self::FDistribution { n, m } => vec![*n, *m],
-            Self::Interval { time, cuts } => std::iter::once(*time).chain(cuts.iter().copied()).collect(),
-            Self::Flat | Self::HalfFlat => Vec::new(),
+            Self::Bernoulli { p } | Self::Geometric { p } | Self::FirstSuccess { p } => f(p),
+            Self::Binomial { p, n } => [p, n].into_iter().for_each(f),
+            Self::Categorical { weights } => weights.iter_mut().for_each(f),
+            Self::Poisson { rate } | Self::Exponential { rate } => f(rate),
+            Self::NegativeBinomial { p, r } => [p, r].into_iter().for_each(f),
+            Self::Hypergeometric { n1, n2, m1, psi } => [n1, n2, m1, psi].into_iter().for_each(f),
+            Self::BetaBinomial { a, b, n } => [a, b, n].into_iter().for_each(f),
+            Self::Normal { mean, precision } | Self::LogNormal { mean, precision } => {
+                [mean, precision].into_iter().for_each(f);
+            }
+            Self::Gamma { shape, rate } | Self::Weibull { shape, rate } => [shape, rate].into_iter().for_each(f),
+            Self::InverseGamma { shape, scale } => [shape, scale].into_iter().for_each(f),
+            Self::ChiSquared { df } => f(df),
+            Self::Beta { a, b } => [a, b].into_iter().for_each(f),
+            Self::Uniform { lower, upper } => [lower, upper].into_iter().for_each(f),
+            Self::StudentT { mean, precision, df } => [mean, precision, df].into_iter().for_each(f),
+            Self::Laplace { mean, rate } | Self::Logistic { mean, rate } => [mean, rate].into_iter().for_each(f),
+            Self::Pareto { shape, lower } => [shape, lower].into_iter().for_each(f),
+            Self::GeneralisedGamma { shape, rate, power } => [shape, rate, power].into_iter().for_each(f),
+            Self::FDistribution { n, m } => [n, m].into_iter().for_each(f),
+            Self::Interval { time, cuts } => std::iter::once(time).chain(cuts).for_each(f),
+            Self::Flat | Self::HalfFlat => {}
         }
     }
 }

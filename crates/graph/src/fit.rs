@@ -6,7 +6,7 @@ use crate::elimination::Marginalise;
 use crate::model::GraphModel;
 use crate::node::Graph;
 use crate::outline::Outline;
-use hyperprior::infer::{InferSettings, Posterior, Source, infer};
+use hyperprior::infer::{Enumerated, InferSettings, Posterior, Source, enumerated, infer};
 use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
 use hyperprior::report::{About, FitReport, Latent, Monitored};
 use hyperprior::{Batch, Model, Session};
@@ -87,12 +87,17 @@ impl Task {
     /// # Errors
     /// As [`infer`] and [`GraphModel::complete`].
     pub fn run<'s>(&self, settings: &InferSettings, session: impl Into<Session<'s>>) -> Result<Posterior, FitError> {
+        let mut session = session.into();
+        if let Some(Enumerated { z, log_evidence, .. }) = enumerated(&self.model, settings, session.reborrow())? {
+            return Ok(Posterior { draws: self.draws(&z, settings.seed)?, source: Source::Exact { log_evidence, z } });
+        }
         if !self.model.latents().is_empty() {
             let inferred = infer(&self.model, &self.model.starts(settings.seed)?, settings, session)?;
             let draws = self.draws(&inferred.z, settings.seed)?;
             return Ok(Posterior { draws, source: Source::Approximate(Box::new(inferred)) });
         }
-        let draws = self.draws(&Batch::zeros(0, settings.draws), settings.seed)?;
+        let z = Batch::zeros(0, settings.draws);
+        let draws = self.draws(&z, settings.seed)?;
         if self.model.graph().observations_len() == 0 {
             return Ok(Posterior { draws, source: Source::Prior });
         }
@@ -101,7 +106,7 @@ impl Task {
         if !log_evidence[0].is_finite() {
             return Err(self.model.impossible().into());
         }
-        Ok(Posterior { draws, source: Source::Exact { log_evidence: log_evidence[0] } })
+        Ok(Posterior { draws, source: Source::Exact { log_evidence: log_evidence[0], z } })
     }
 
     /// The report of a fit, with the model's name, its number of observations and the front end's warnings.

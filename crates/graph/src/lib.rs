@@ -38,6 +38,7 @@ mod predictive;
 mod replicate;
 mod rewrite;
 mod sample;
+mod sample_between;
 mod start;
 mod support;
 mod tape;

@@ -4,6 +4,7 @@ use super::distribution::{Bounds, Distribution, VectorDistribution};
 use super::error::GraphError;
 use super::expression::{Expr, Node};
 use super::node::{AnyDistribution, Graph, Random};
+use super::sample_between::draw_inverted;
 use hyperprior_math::linalg::{cholesky, packed_len};
 use hyperprior_math::random::Stream;
 use hyperprior_math::special::ln_choose;
@@ -12,8 +13,8 @@ use rand_distr::{
     Beta, Binomial, ChiSquared, Distribution as _, Exp1, Gamma, Geometric, Poisson, StandardNormal, StudentT,
 };
 
-/// The most attempts at drawing a value between bounds.
-const TRIES: usize = 100_000;
+/// The most attempts at drawing a value between bounds by rejection.
+const TRIES: usize = 1000;
 
 impl Random {
     /// Everything that its distribution depends on.
@@ -43,7 +44,7 @@ impl Random {
         match &self.distribution {
             AnyDistribution::Scalar(distribution) => {
                 draw_between(distribution, self.bounds, &value, rng).map(|x| vec![x]).ok_or_else(|| {
-                    unsupported(format!("none of {TRIES} draws from its distribution lies between its bounds"))
+                    unsupported("its distribution has no mass between its bounds, so it cannot be drawn".to_owned())
                 })
             }
             AnyDistribution::Vector(distribution) => draw_vector(distribution, &value, rng)
@@ -77,7 +78,9 @@ fn draw_between(
 ) -> Option<f64> {
     let Some(Bounds { lower, upper, .. }) = bounds else { return Some(draw(distribution, value, rng)) };
     let (low, high) = (lower.map_or(f64::NEG_INFINITY, |e| value(&e)), upper.map_or(f64::INFINITY, |e| value(&e)));
-    (0..TRIES).map(|_| draw(distribution, value, rng)).find(|x| !(*x < low || *x > high))
+    let is_between = |x: &f64| !(*x < low || *x > high);
+    let found = (0..TRIES).map(|_| draw(distribution, value, rng)).find(is_between);
+    found.or_else(|| draw_inverted(distribution, [low, high], value, rng))
 }
 
 /// A draw; NaN if the parameters are invalid. The match is long because it has one arm per distribution.

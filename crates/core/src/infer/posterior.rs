@@ -7,10 +7,12 @@ use hyperprior_math::batch::Batch;
 /// Where the draws of a [`Posterior`] come from.
 #[derive(Debug, Clone)]
 pub enum Source {
-    /// From the exact posterior: no latent had to be approximated.
+    /// From the exact posterior: all latents were marginalised, or their states enumerated.
     Exact {
         /// log p(x).
         log_evidence: f64,
+        /// The draws of the latents that were not marginalised.
+        z: Batch,
     },
     /// From the prior: nothing was observed.
     Prior,
@@ -25,7 +27,7 @@ pub enum Source {
 /// use hyperprior::infer::{Posterior, Source};
 /// use hyperprior::posterior::{Column, Draws};
 /// let draws = Draws::new(vec![Column::continuous("mu")], Batch::from_columns(vec![0.5, 1.5], 2))?;
-/// let posterior = Posterior { draws, source: Source::Exact { log_evidence: -3.0 } };
+/// let posterior = Posterior { draws, source: Source::Exact { log_evidence: -3.0, z: Batch::zeros(0, 2) } };
 /// assert_eq!(posterior.summaries()[0].mean, 1.0);
 /// # Ok::<(), hyperprior::posterior::DrawsError>(())
 /// ```
@@ -38,11 +40,12 @@ pub struct Posterior {
 }
 
 impl Posterior {
-    /// The draws of the model's unconstrained latents; without columns if nothing was approximated.
+    /// The draws of the model's unconstrained latents; without columns if all were marginalised or nothing is observed.
     pub fn latents(&self) -> Batch {
         match &self.source {
             Source::Approximate(inferred) => inferred.z.clone(),
-            _ => Batch::zeros(0, self.draws.len()),
+            Source::Exact { z, .. } => z.clone(),
+            Source::Prior => Batch::zeros(0, self.draws.len()),
         }
     }
 

@@ -86,7 +86,7 @@ pub struct About {
 /// use hyperprior::report::{About, FitReport};
 /// use hyperprior::targets::Banana;
 /// let draws = Draws::new(vec![Column::continuous("mu")], Batch::from_columns(vec![0.5, 1.5], 2))?;
-/// let posterior = Posterior { draws, source: Source::Exact { log_evidence: -3.0 } };
+/// let posterior = Posterior { draws, source: Source::Exact { log_evidence: -3.0, z: Batch::zeros(0, 2) } };
 /// let about = About { name: "coin".to_owned(), ..About::default() };
 /// let report = FitReport::new(about, &Banana::new(), InferSettings::default(), &posterior, 0.1);
 /// let summary = report.summary(&|remedy| format!("{remedy:?}"));
@@ -245,7 +245,7 @@ impl<'a> FitReport<'a> {
                 let evidence = bounds.log_evidence;
                 (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error })
             }
-            Source::Exact { log_evidence } => exactly(*log_evidence),
+            Source::Exact { log_evidence, .. } => exactly(*log_evidence),
             Source::Prior => exactly(0.0),
         }
     }

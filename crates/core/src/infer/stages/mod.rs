@@ -2,6 +2,7 @@
 
 pub(super) mod ascent;
 mod curvature;
+pub(super) mod enumeration;
 pub(super) mod gaussian;
 pub(super) mod gibbs;
 mod hmc;
