@@ -146,6 +146,11 @@ impl GraphModel {
         Ok(Self { graph, unconstrained, order, latents, columns, kept, discrete, levels })
     }
 
+    /// The same model with no latent marginalised.
+    pub(super) fn unmarginalised(&self) -> Result<Self> {
+        Self::eliminating(self.graph.clone(), self.unconstrained.clone(), &Marginalise::Nothing, &[])
+    }
+
     /// The counts whose sums are constant and leave out too much even at the highest level.
     fn too_long(&self) -> Vec<u32> {
         let mut long = Vec::new();

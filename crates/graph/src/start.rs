@@ -7,7 +7,7 @@ use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::unconstrained::Transform;
 use hyperprior::Result;
-use hyperprior::infer::Starts;
+use hyperprior::infer::{Starts, climb};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::family::Support;
 use hyperprior_math::linalg::{cholesky, packed_len};
@@ -15,6 +15,9 @@ use hyperprior_math::random::stream;
 
 /// How many prior draws a mode search may start from.
 const START_POINTS: usize = 64;
+/// The most combinations of values of marginalised latents whose modes are starts, and the climbs to each.
+const COMBINATIONS_MAX: usize = 8;
+const CLIMBS: usize = 4;
 
 impl GraphModel {
     /// The starting values in the model's coordinates, none for a coordinate without one; nothing if no starting value was given at
@@ -33,12 +36,56 @@ impl GraphModel {
         }
     }
 
-    /// Where a mode search starts: the given starting values, and draws from the priors.
+    /// Where a mode search starts: the given starting values, modes given each value of a few marginalised latents, and draws from
+    /// the priors.
     ///
     /// # Errors
     /// As [`start`](Self::start).
     pub fn starts(&self, seed: u64) -> Result<Starts> {
-        Ok(Starts { given: self.start()?, points: Some(self.prior_points(START_POINTS, seed)) })
+        let mut points = self.prior_points(START_POINTS, seed);
+        for (s, mode) in self.conditional_modes(seed)?.into_iter().enumerate() {
+            mode.into_iter().enumerate().for_each(|(i, x)| points.set(i, s, x));
+        }
+        Ok(Starts { given: self.start()?, points: Some(points) })
+    }
+
+    /// A mode of the density given each combination of values of the marginalised latents, if there are few. The marginal density
+    /// may have modes so narrow that no ascent from elsewhere finds them.
+    fn conditional_modes(&self, seed: u64) -> Result<Vec<Vec<f64>>> {
+        let mut combinations: Vec<Vec<f64>> = vec![Vec::new()];
+        for l in &self.order {
+            let Support::Integers { lower, upper } = self.unconstrained.coordinates[*l as usize].support else {
+                return Ok(Vec::new());
+            };
+            if combinations.len() as f64 * (upper - lower + 1.0) > COMBINATIONS_MAX as f64 {
+                return Ok(Vec::new());
+            }
+            let values = (0..=(upper - lower) as usize).map(|v| lower + v as f64);
+            combinations = combinations
+                .iter()
+                .flat_map(|one| values.clone().map(|v| one.iter().copied().chain([v]).collect()))
+                .collect();
+        }
+        if combinations.len() < 2 || self.latents.is_empty() || !self.kept.is_empty() {
+            return Ok(Vec::new());
+        }
+        let whole = self.unmarginalised()?;
+        let mut z = whole.prior_points(combinations.len() * CLIMBS, seed);
+        for (number, combination) in combinations.iter().enumerate() {
+            for (l, x) in self.order.iter().zip(combination) {
+                let Some(column) = whole.columns[*l as usize] else { continue };
+                (0..CLIMBS).for_each(|s| z.set(column as usize, number * CLIMBS + s, *x));
+            }
+        }
+        let log_p = climb(&whole, &mut z)?;
+        let best = |number: usize| {
+            let own = number * CLIMBS..(number + 1) * CLIMBS;
+            own.filter(|s| log_p[*s].is_finite()).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
+        };
+        let kept: Vec<u32> =
+            (0..self.columns.len()).filter(|l| self.columns[*l].is_some()).filter_map(|l| whole.columns[l]).collect();
+        let at = |s: usize| kept.iter().map(|column| z.get(*column as usize, s)).collect();
+        Ok((0..combinations.len()).filter_map(best).map(at).collect())
     }
 
     /// Draws of the latents from their priors, as points in the model's coordinates (a column each). A coordinate is 0 if its

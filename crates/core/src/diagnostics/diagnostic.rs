@@ -124,8 +124,9 @@ pub enum Finding {
     SuperchainsAway { away: usize, of: usize },
     /// Long chains from overdispersed starts have not converged.
     ChainsDisagree { rhat: f64, latent: String, divergent: f64 },
-    /// Quantities whose tails are so heavy that they may have no variance: how many of how many, and one of them.
-    HeavyTails { heavy: usize, of: usize, name: String, shape: f64 },
+    /// Quantities whose tails are so heavy that their standard deviations are uncertain: how many of how many; and the worst of them,
+    /// with its Pareto shape and the Monte Carlo error of its standard deviation, as a share of it.
+    HeavyTails { heavy: usize, of: usize, name: String, shape: f64, sd_error: f64 },
     /// The moves were still widening the tails.
     WideningTails { latent: String },
     /// Some draws of the approximation are impossible in the model.
@@ -266,10 +267,11 @@ impl fmt::Display for Finding {
                  divergent)",
                 percent(*divergent)
             ),
-            Self::HeavyTails { heavy, of, name, shape } => write!(
+            Self::HeavyTails { heavy, of, name, shape, sd_error } => write!(
                 f,
-                "{heavy} of {of} quantities have tails so heavy that they may have no variance ({name}: Pareto shape {shape:.2}); use \
-                 their quantiles, not their standard deviations"
+                "{heavy} of {of} quantities have tails so heavy that their standard deviations are uncertain ({name}: Pareto shape \
+                 {shape:.2}, Monte Carlo error of the standard deviation {}); use their quantiles",
+                percent(*sd_error)
             ),
             Self::WideningTails { latent } => {
                 write!(f, "the tails of {latent} were still widening when the MCMC moves stopped")

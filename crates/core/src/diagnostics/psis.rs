@@ -95,19 +95,23 @@ fn tail_len(n: usize) -> usize {
 }
 
 /// The shape of the heavier tail of a sample, and its standard error: of generalised Pareto distributions fitted to the largest and the
-/// smallest values (Vehtari, Simpson, Gelman, Yao and Gabry, 2024). From 1/2 on, the variance is infinite. Nothing if there are too few
-/// distinct values.
+/// smallest values (Vehtari, Simpson, Gelman, Yao and Gabry, 2024). From 1/2 on, the variance is infinite. A tail that is heavy stays so
+/// further out, unlike one that begins within a narrow mode, so the shape is the smaller one of the whole tail and its outer quarter.
+/// Nothing if there are too few distinct values.
 pub(crate) fn tail_shape(sample: &[f64]) -> Option<(f64, f64)> {
     let (n, len) = (sample.len(), tail_len(sample.len()));
     if len < TAIL_MIN || len >= n {
         return None;
     }
-    let shape = |sign: f64| {
-        let mut x: Vec<f64> = sample.iter().map(|x| sign * x).collect();
-        x.sort_by(f64::total_cmp);
+    let beyond = |x: &[f64], len: usize| {
         let cut = x[n - len - 1];
         let excess: Vec<f64> = x[n - len..].iter().map(|x| x - cut).filter(|x| *x > 0.0).collect();
         (excess.len() >= TAIL_MIN).then(|| fit(&excess).0).filter(|k| k.is_finite())
+    };
+    let shape = |sign: f64| {
+        let mut x: Vec<f64> = sample.iter().map(|x| sign * x).collect();
+        x.sort_by(f64::total_cmp);
+        Some(beyond(&x, len)?.min(beyond(&x, len / 4).unwrap_or(f64::INFINITY)))
     };
     let heavier = shape(1.0).into_iter().chain(shape(-1.0)).reduce(f64::max)?;
     Some((heavier, (1.0 + heavier.max(0.0)) / (len as f64).sqrt()))
@@ -218,7 +222,6 @@ mod tests {
         assert!((share - 0.58).abs() < 0.15, "{share}");
     }
 
-    /// Catches ties that make the shape arbitrary: weights of two states, the larger one rare, are bounded.
     #[test]
     fn tails_with_and_without_a_variance_are_told_apart() {
         let of = |quantile: &dyn Fn(f64) -> f64| {
@@ -231,8 +234,13 @@ mod tests {
         assert!(of(&|p| (1.0 - p).powf(-1.0 / 4.0)) < 0.5); // a power of 4
         assert!(of(&|p| -(1.0 - p).ln()) < 0.2); // an exponential
         assert!(tail_shape(&[1.0; 100]).is_none());
+        // A narrow mode at 1.5 in which the tail begins, and an exponential beyond it.
+        let beyond = |p: f64| 1.5 - 0.3 * ((1.0 - p) / 0.02).ln();
+        let narrow = |p: f64| if p < 0.9 { p } else { 1.5 + 0.001 * p };
+        assert!(of(&|p| if p < 0.98 { narrow(p) } else { beyond(p) }) < 0.5);
     }
 
+    /// Catches ties that make the shape arbitrary: weights of two states, the larger one rare, are bounded.
     #[test]
     fn ties_with_the_threshold_are_not_above_it() {
         for rare in [10, 100, 1000] {

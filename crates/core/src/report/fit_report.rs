@@ -333,22 +333,37 @@ impl<'a> FitReport<'a> {
 /// With a larger share of quantities that may have no variance, the spreads of a fit cannot be trusted.
 const HEAVY_MAX: f64 = 0.2;
 
-/// Quantities that may have no variance: the shape of a tail is above 1/2 by more than a standard error.
+/// The largest Monte Carlo error of a standard deviation, as a share of it.
+const SD_ERROR_MAX: f64 = 0.1;
+
+/// Quantities whose standard deviations are uncertain. Either they may have no variance, since the shape of a tail is above 1/2 by more
+/// than a standard error, or the Monte Carlo error of the standard deviation is large.
 fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
-    if !matches!(posterior.source, Source::Approximate(_)) {
-        return None;
-    }
+    let Source::Approximate(inferred) = &posterior.source else { return None };
+    let ess = inferred.effective_sample_size();
     let draws = &posterior.draws;
     let continuous: Vec<usize> =
         (0..draws.columns().len()).filter(|i| draws.columns()[*i].kind == Kind::Continuous).collect();
-    let heavy: Vec<(usize, f64)> = continuous
+    let heavy: Vec<(usize, f64, f64)> = continuous
         .iter()
-        .filter_map(|i| tail_shape(draws.column(*i)).filter(|(k, error)| k - error > 0.5).map(|(k, _)| (*i, k)))
+        .filter_map(|i| {
+            let (shape, error) = tail_shape(draws.column(*i))?;
+            let sd_error = sd_error(draws.column(*i), ess);
+            (shape - error > 0.5 || sd_error > SD_ERROR_MAX).then_some((*i, shape, sd_error))
+        })
         .collect();
-    let (worst, shape) = heavy.iter().copied().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+    let (worst, shape, sd_error) = heavy.iter().copied().reduce(|a, b| if b.2 > a.2 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
     let severity = if is_large { Severity::MeansOnly } else { Severity::Note };
     let name = draws.columns()[worst].name.clone();
-    let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape };
+    let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape, sd_error };
     Some(Diagnostic::new(severity, finding, Vec::new()))
+}
+
+/// The Monte Carlo error of a standard deviation as a share of it, from the kurtosis: √((κ − 1) / (4 ESS)).
+fn sd_error(x: &[f64], ess: f64) -> f64 {
+    let mean = x.iter().sum::<f64>() / x.len() as f64;
+    let moment = |power: i32| x.iter().map(|x| (x - mean).powi(power)).sum::<f64>() / x.len() as f64;
+    let variance = moment(2);
+    if variance > 0.0 { ((moment(4) / (variance * variance) - 1.0).max(0.0) / (4.0 * ess)).sqrt() } else { 0.0 }
 }

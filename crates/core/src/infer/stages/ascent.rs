@@ -9,6 +9,9 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// The number of ascents.
 pub(super) const ASCENTS: usize = 32;
+/// The steps of an ascent, and their first size.
+pub(super) const STEPS: usize = 400;
+const SIZE: f64 = 0.1;
 /// How many times an impossible start is redrawn closer to zero.
 const SHRINKS: usize = 40;
 
@@ -96,52 +99,80 @@ fn replace(z: &mut Batch, is_bad: impl Fn(usize) -> bool) {
 /// Adam over the continuous latents, separately for every ascent.
 pub(super) struct Ascent {
     continuous: Vec<usize>,
-    first: Vec<[f64; ASCENTS]>,
-    second: Vec<[f64; ASCENTS]>,
-    previous: Vec<[f64; ASCENTS]>,
-    slow: [f64; ASCENTS],
+    first: Vec<Vec<f64>>,
+    second: Vec<Vec<f64>>,
+    previous: Vec<Vec<f64>>,
+    slow: Vec<f64>,
     count: i32,
 }
 
 impl Ascent {
     pub(super) fn new(continuous: Vec<usize>, z: &Batch) -> Self {
-        let zeros = vec![[0.0; ASCENTS]; continuous.len()];
-        let start = |i: &usize| std::array::from_fn(|s| z.get(*i, s));
+        let zeros = vec![vec![0.0; z.draws_len()]; continuous.len()];
         Self {
             first: zeros.clone(),
             second: zeros,
-            previous: continuous.iter().map(start).collect(),
-            slow: [1.0; ASCENTS],
+            previous: continuous.iter().map(|i| z.column(*i).to_vec()).collect(),
+            slow: vec![1.0; z.draws_len()],
             count: 0,
             continuous,
         }
     }
 
-    pub(super) fn step(&mut self, z: &mut Batch, log_p: &[f64], d_z: &Batch, size: f64) {
+    pub(super) fn step(&mut self, z: &mut Batch, log_p: &[f64], d_z: &Batch) {
+        let size = crate::fit::half_cosine(SIZE, f64::from(self.count) / STEPS as f64).max(1e-3);
         self.count += 1;
         let (fade, fade_second) = (1.0 - 0.9_f64.powi(self.count), 1.0 - 0.99_f64.powi(self.count));
-        let fine: Vec<bool> = (0..ASCENTS)
+        let fine: Vec<bool> = (0..z.draws_len())
             .map(|s| log_p[s].is_finite() && self.continuous.iter().all(|i| d_z.get(*i, s).is_finite()))
             .collect();
-        for s in 0..ASCENTS {
+        for (slow, fine) in self.slow.iter_mut().zip(&fine) {
             // A step that went too far is undone, and the next ones are shorter.
-            self.slow[s] = if fine[s] { (self.slow[s] * 1.02).min(1.0) } else { self.slow[s] * 0.3 };
+            *slow = if *fine { (*slow * 1.02).min(1.0) } else { *slow * 0.3 };
         }
         for (k, i) in self.continuous.iter().enumerate() {
-            let column = z.column_mut(*i);
-            for s in 0..ASCENTS {
+            for (s, x) in z.column_mut(*i).iter_mut().enumerate() {
                 if !fine[s] {
-                    column[s] = self.previous[k][s];
+                    *x = self.previous[k][s];
                     self.first[k][s] = 0.0;
                     continue;
                 }
-                self.previous[k][s] = column[s];
+                self.previous[k][s] = *x;
                 let d = d_z.get(*i, s);
                 self.first[k][s] += 0.1 * (d - self.first[k][s]);
                 self.second[k][s] += 0.01 * (d * d - self.second[k][s]);
                 let direction = (self.first[k][s] / fade) / ((self.second[k][s] / fade_second).sqrt() + 1e-12);
-                column[s] += size * self.slow[s] * direction;
+                *x += size * self.slow[s] * direction;
             }
         }
     }
+}
+
+/// Climbs the density along the continuous latents from these points; the discrete ones stay as they are. Returns the log densities
+/// at the ends.
+///
+/// ```
+/// use hyperprior::Batch;
+/// use hyperprior::infer::climb;
+/// use hyperprior::targets::GaussianMixture;
+/// let mut z = Batch::from_columns(vec![2.0, 2.5], 1);
+/// climb(&GaussianMixture::new(), &mut z)?;
+/// assert!((z.get(0, 0) - 3.0).abs() < 0.01); // a component is at (3, 3)
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// Errors of the model, and [`Error::Model`] if it has no gradient.
+pub fn climb(model: &dyn Model, z: &mut Batch) -> Result<Vec<f64>> {
+    let latents = model.latents();
+    let Some(gradient) = model.gradient() else { return Err(Error::Model("a climb needs a gradient".to_owned())) };
+    let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
+    let (mut log_p, mut d_z) = (vec![0.0; z.draws_len()], Batch::zeros(latents.len(), z.draws_len()));
+    let mut ascent = Ascent::new(continuous, z);
+    for _ in 0..STEPS {
+        gradient.log_joint_gradient(z, &mut log_p, &mut d_z)?;
+        ascent.step(z, &log_p, &d_z);
+    }
+    model.log_joint(z, &mut log_p)?;
+    Ok(log_p)
 }

@@ -4,7 +4,7 @@
 //! zero). So the Gaussians at several points of an ascent are compared by their ELBOs, and the best one is used, as in Pathfinder
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
-use super::ascent::{ASCENTS, Ascent, Starts, scatter};
+use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
 use super::curvature::local_gaussian;
 use super::gibbs::sweep;
 use super::whitening::Whitening;
@@ -17,8 +17,6 @@ use hyperprior_math::random::{Purpose, Stream, stream};
 use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 
-/// The steps of an ascent.
-const STEPS: usize = 400;
 /// The number of points along an ascent at which a Gaussian is considered.
 const STOPS: usize = 8;
 /// Only this many of the best ascents are considered along their whole path, the others at their end.
@@ -120,8 +118,7 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
             Some(gradient) => gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?,
             None => model.log_joint(&z, &mut log_p)?,
         }
-        let size = crate::fit::half_cosine(0.1, step as f64 / STEPS as f64).max(1e-3);
-        ascent.step(&mut z, &log_p, &d_z, size);
+        ascent.step(&mut z, &log_p, &d_z);
         if (step + 1) % (STEPS / STOPS) == 0 {
             stops.push(z.clone());
         }
