@@ -247,6 +247,9 @@ fn bounds(report: &FitReport) -> Lines {
     };
     let tail = inferred.psis;
     let log_evidence = match report.is_evidence_good() {
+        true if inferred.bridge.is_some() => {
+            format!("{:.3} ± {:.3} (bridge sampling)", evidence.log, evidence.standard_error)
+        }
         true => format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error),
         false => format!("at least {:.3} (the estimate is unreliable)", evidence.log),
     };

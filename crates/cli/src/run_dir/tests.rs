@@ -6,7 +6,7 @@ use crate::error::CliError;
 use hyperprior::Batch;
 use hyperprior::diagnostics::Verdict;
 use hyperprior::posterior::{Column, Draws, Kind, Parameters, summarise};
-use hyperprior::report::{Elbo, Evidence, FitSummary, Plan, SCHEMA};
+use hyperprior::report::{Elbo, Estimator, Evidence, FitSummary, Plan, SCHEMA};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde::{Deserialize, Serialize};
@@ -206,7 +206,7 @@ fn the_summary_has_the_documented_fields() {
     summary.steps = 900;
     summary.wall_seconds = 1.5;
     summary.elbo = Elbo { value: -3.5, standard_error: 0.01, upper: None };
-    summary.evidence = Some(Evidence { log: -3.25, standard_error: 0.125 });
+    summary.evidence = Some(Evidence { log: -3.25, standard_error: 0.125, by: Estimator::ImportanceSampling });
     summary.khat = Some(f64::NAN);
     summary.khat_limit = Some(0.7);
     summary.verdict = Some(Verdict::MeansOnly);

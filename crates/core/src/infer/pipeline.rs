@@ -7,6 +7,7 @@ use super::method::Method;
 use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummary, Restarts};
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
+use super::stages::bridge::bridge;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::missed_modes::missed_mode;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
@@ -269,6 +270,7 @@ fn finish(
     // The shares of modes that are far apart come from the weights alone, so more draws are weighted than kept.
     let (drawn, mut log_weights) = draw(whitened, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
     let heavy = heaviest(&drawn, &log_weights, HEAVY);
+    let raw_weights = log_weights.clone();
     let psis = psis(&mut log_weights);
     let mut u = match settings.correct {
         Correction::None => thinned(&drawn, settings.draws),
@@ -319,6 +321,7 @@ fn finish(
         missed_mode,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,
+        bridge: None,
         drifting,
         location,
         whitening,
@@ -326,7 +329,7 @@ fn finish(
     match checked {
         Some(run) if needs_chains(&inferred, whitened, settings) && !work.is_over()? => {
             let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
-            with_chains(inferred, whitened, (&run, &delivered), known, work)
+            with_chains(inferred, (whitened, q, &raw_weights), (&run, &delivered), known, work)
         }
         _ => Ok(inferred),
     }
@@ -344,7 +347,7 @@ fn needs_chains(inferred: &Inferred, model: &WhitenedModel<dyn Model + '_>, sett
 /// Replaces the draws with those of the No-U-Turn sampler, if its chains agree.
 fn with_chains(
     inferred: Inferred,
-    whitened: &WhitenedModel<dyn Model + '_>,
+    (whitened, q, log_weights): (&WhitenedModel<dyn Model + '_>, &Variational, &[f64]),
     (run, delivered): (&SuperchainRun, &Delivered),
     known: &[Mode],
     work: &mut Work,
@@ -359,15 +362,19 @@ fn with_chains(
     let nuts = NutsSummary { agrees: have_same_deciles(&inferred.z, &z), ..nuts };
     // Draws that are trusted are many and nearly independent.
     let is_kept = inferred.verdict() == Verdict::Trust && nuts.ess_tail < ESS_MIN;
+    let bridge = |u: &Batch, ess: f64| bridge(whitened, (q, &inferred.fitted), log_weights, (u, ess));
     if is_kept || !nuts.has_converged() {
-        return Ok(Inferred { nuts: Some(nuts), ..inferred });
+        let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
+        return Ok(Inferred { nuts: Some(nuts), bridge, ..inferred });
     }
     let nuts = NutsSummary { is_used: true, ..nuts };
-    let log_evidence = inferred.bounds.log_evidence.value;
-    let delivered = Delivered { u: &whitened.whiten(&z), log_evidence, ..*delivered };
+    let u = whitened.whiten(&z);
+    let bridge = bridge(&u, nuts.ess_bulk)?;
+    let log_evidence = bridge.unwrap_or(inferred.bounds.log_evidence).value;
+    let delivered = Delivered { u: &u, log_evidence, ..*delivered };
     let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
     let missed_mode = missed_mode(&z, log_evidence, known);
-    Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), ..inferred })
+    Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), bridge, ..inferred })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

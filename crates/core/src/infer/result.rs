@@ -6,7 +6,7 @@ use super::stages::whitening::Whitening;
 use crate::diagnostics::psis::Psis;
 use crate::fit::Fitted;
 use crate::json::{nullable, nullables};
-use crate::objective::Bounds;
+use crate::objective::{Bounds, Estimate};
 use hyperprior_math::batch::Batch;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub struct Inferred {
     pub superchains: Option<Superchains>,
     /// Chains of the No-U-Turn sampler; `None` if they were not needed.
     pub nuts: Option<NutsSummary>,
+    /// The log evidence by bridge sampling, if long chains were needed.
+    pub bridge: Option<Estimate>,
     /// The latent whose tails changed most during the last moves.
     pub drifting: Option<String>,
     /// The location of the whitened coordinates: z = location + L u for the continuous latents.
@@ -64,6 +66,11 @@ impl Inferred {
         }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
         1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
+    }
+
+    /// The log evidence: by bridge sampling, or else by importance sampling.
+    pub fn log_evidence(&self) -> Estimate {
+        self.bridge.unwrap_or(self.bounds.log_evidence)
     }
 
     /// The chains of the No-U-Turn sampler, if they agree with each other and with the draws.

@@ -1,7 +1,7 @@
 //! The report of a finished fit: its numbers and diagnostics.
 
 use super::predictive::Predictive;
-use super::schema::{Elbo, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA, TIGHT};
+use super::schema::{Elbo, Estimator, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA};
 use crate::diagnostics::psis::tail_shape;
 use crate::diagnostics::{Diagnostic, Finding, Remedy, Severity, Verdict, label_switching};
 use crate::infer::{InferSettings, Inferred, Posterior, Source};
@@ -207,10 +207,9 @@ impl<'a> FitReport<'a> {
 
     /// Whether the estimate of the evidence is reliable, and not just a lower bound; see [`FitSummary::is_evidence_good`].
     pub fn is_evidence_good(&self) -> bool {
-        self.inferred().is_none_or(|inferred| {
-            let is_tight = inferred.bounds.log_evidence.value - inferred.bounds.elbo.value < TIGHT;
-            self.is_converged() && (inferred.psis.is_good() || (self.verdict() == Verdict::Trust && is_tight))
-        })
+        let (elbo, evidence) = self.bounds();
+        let is_khat_good = self.inferred().is_none_or(|inferred| inferred.psis.is_good());
+        evidence.is_good(elbo.value, is_khat_good, self.is_converged(), Some(self.verdict()))
     }
 
     /// Diagnostics of the fit and its draws, those that affect the verdict first.
@@ -232,7 +231,7 @@ impl<'a> FitReport<'a> {
     pub fn bounds(&self) -> (Elbo, Evidence) {
         let exactly = |log: f64| {
             let elbo = Elbo { value: log, standard_error: 0.0, upper: Some(log) };
-            (elbo, Evidence { log, standard_error: 0.0 })
+            (elbo, Evidence { log, standard_error: 0.0, by: Estimator::Summation })
         };
         match &self.posterior.source {
             Source::Approximate(inferred) => {
@@ -242,8 +241,9 @@ impl<'a> FitReport<'a> {
                     standard_error: bounds.elbo.standard_error,
                     upper: bounds.upper.map(|upper| upper.value),
                 };
-                let evidence = bounds.log_evidence;
-                (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error })
+                let evidence = inferred.log_evidence();
+                let by = inferred.bridge.map_or(Estimator::ImportanceSampling, |_| Estimator::BridgeSampling);
+                (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error, by })
             }
             Source::Exact { log_evidence, .. } => exactly(*log_evidence),
             Source::Prior => exactly(0.0),

@@ -7,5 +7,6 @@ mod schema;
 pub use fit_report::{About, FitReport, Latent, Monitored, Role};
 pub use predictive::{LooReport, Predictive, TAIL_MIN};
 pub use schema::{
-    Elbo, Evidence, FitHistory, FitSummary, LinearResponseSummary, LooSummary, Plan, SCHEMA, WaicSummary, Worst,
+    Elbo, Estimator, Evidence, FitHistory, FitSummary, LinearResponseSummary, LooSummary, Plan, SCHEMA, WaicSummary,
+    Worst,
 };

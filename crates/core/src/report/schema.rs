@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub const SCHEMA: u32 = 2;
 
 /// The ELBO of a trusted fit is tight if the estimate of the log evidence is not higher by more than this.
-pub(super) const TIGHT: f64 = 0.1;
+const TIGHT: f64 = 0.1;
 
 /// The content of `summary.json`.
 ///
@@ -108,11 +108,41 @@ pub struct Evidence {
     /// Its standard error.
     #[serde(deserialize_with = "nullable")]
     pub standard_error: f64,
+    /// The estimator.
+    pub by: Estimator,
+}
+
+/// How the evidence was estimated. See [`Evidence`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Estimator {
+    /// The mean of importance weights.
+    #[default]
+    ImportanceSampling,
+    /// Bridge sampling between the approximation and the draws.
+    BridgeSampling,
+    /// An exact sum.
+    Summation,
+}
+
+impl Evidence {
+    /// Whether the estimate is reliable, and not just a lower bound: a bridge by its standard error; the mean of importance weights by
+    /// k̂, or because the ELBO, which is a lower bound, is nearly as high and the draws are trusted, so that nothing was missed.
+    pub(super) fn is_good(self, elbo: f64, is_khat_good: bool, has_converged: bool, verdict: Option<Verdict>) -> bool {
+        match self.by {
+            Estimator::Summation => true,
+            Estimator::BridgeSampling => self.standard_error < TIGHT && verdict != Some(Verdict::Distrust),
+            Estimator::ImportanceSampling => {
+                let is_tight = self.log - elbo < TIGHT;
+                has_converged && (is_khat_good || (verdict == Some(Verdict::Trust) && is_tight))
+            }
+        }
+    }
 }
 
 impl Default for Evidence {
     fn default() -> Self {
-        Self { log: f64::NAN, standard_error: f64::NAN }
+        Self { log: f64::NAN, standard_error: f64::NAN, by: Estimator::default() }
     }
 }
 
@@ -284,16 +314,11 @@ impl FitSummary {
         self.elbo.upper.is_some_and(is_gap)
     }
 
-    /// Whether the estimate of the evidence is reliable, and not just a lower bound: by k̂, or because the ELBO, which is a lower
-    /// bound, is nearly as high and the draws are trusted, so that nothing was missed.
+    /// Whether the estimate of the evidence is reliable, and not just a lower bound.
     pub fn is_evidence_good(&self) -> bool {
-        let is_tight = self.evidence.is_some_and(|evidence| evidence.log - self.elbo.value < TIGHT);
-        match (self.khat, self.khat_limit) {
-            (Some(khat), Some(limit)) => {
-                self.converged && (khat <= limit || (self.verdict == Some(Verdict::Trust) && is_tight))
-            }
-            _ => self.converged,
-        }
+        let is_khat_good = self.khat.zip(self.khat_limit).is_none_or(|(khat, limit)| khat <= limit);
+        let evidence = self.evidence.unwrap_or_default();
+        evidence.is_good(self.elbo.value, is_khat_good, self.converged, self.verdict)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The stages of inference, one algorithm per file.
 
 pub(super) mod ascent;
+pub(super) mod bridge;
 mod curvature;
 pub(super) mod enumeration;
 pub(super) mod gaussian;
