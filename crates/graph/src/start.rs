@@ -7,7 +7,7 @@ use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::unconstrained::Transform;
 use hyperprior::Result;
-use hyperprior::infer::{Starts, climb};
+use hyperprior::infer::{Starts, ascend};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::family::Support;
 use hyperprior_math::linalg::{cholesky, packed_len};
@@ -15,9 +15,9 @@ use hyperprior_math::random::stream;
 
 /// How many prior draws a mode search may start from.
 const START_POINTS: usize = 64;
-/// The most combinations of values of marginalised latents whose modes are starts, and the climbs to each.
+/// The most combinations of values of marginalised latents whose modes are starts, and the ascents for each.
 const COMBINATIONS_MAX: usize = 8;
-const CLIMBS: usize = 4;
+const ASCENTS: usize = 4;
 
 impl GraphModel {
     /// The starting values in the model's coordinates, none for a coordinate without one; nothing if no starting value was given at
@@ -70,16 +70,16 @@ impl GraphModel {
             return Ok(Vec::new());
         }
         let whole = self.unmarginalised()?;
-        let mut z = whole.prior_points(combinations.len() * CLIMBS, seed);
+        let mut z = whole.prior_points(combinations.len() * ASCENTS, seed);
         for (number, combination) in combinations.iter().enumerate() {
             for (l, x) in self.order.iter().zip(combination) {
                 let Some(column) = whole.columns[*l as usize] else { continue };
-                (0..CLIMBS).for_each(|s| z.set(column as usize, number * CLIMBS + s, *x));
+                (0..ASCENTS).for_each(|s| z.set(column as usize, number * ASCENTS + s, *x));
             }
         }
-        let log_p = climb(&whole, &mut z)?;
+        let log_p = ascend(&whole, &mut z)?;
         let best = |number: usize| {
-            let own = number * CLIMBS..(number + 1) * CLIMBS;
+            let own = number * ASCENTS..(number + 1) * ASCENTS;
             own.filter(|s| log_p[*s].is_finite()).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
         };
         let kept: Vec<u32> =

@@ -20,7 +20,7 @@ pub use posterior::{Posterior, Source};
 pub use result::{CandidateSummary, Inferred, MissedMode, MoveSummary, NutsSummary, Restarts, Superchains};
 pub(crate) use result::{DIVERGENT_MAX, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
-pub use stages::ascent::{Starts, climb};
+pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};
 pub use stages::pathfinder::{Mode, ModeSearch, mode_search};
 pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;

@@ -6,6 +6,7 @@ use hyperprior::infer::{
 use hyperprior::math::special::ln_factorial;
 use hyperprior::model::{Conditionals, Latents, Model, Support, check};
 use hyperprior::{Batch, Error, Quiet};
+use hyperprior_graph::fit::Task;
 use hyperprior_graph::{Distribution, Expr, Function, Graph, GraphBuilder, GraphModel, Marginalise};
 
 fn settings(method: Method) -> InferSettings {
@@ -235,4 +236,29 @@ fn gibbs_moves_reach_large_counts() {
     let (mean, sd) = moments(u.column(0));
     // Five standard errors of the mean.
     assert!((mean - 110.0).abs() < 0.6 && (sd / 50.0_f64.sqrt() - 1.0).abs() < 0.06, "{mean} {sd}");
+}
+
+/// x ~ N(0, 1) and y ~ N(x, sd), where a discrete latent decides whether sd is 0.02 or 30. At y = 3 the first makes a mode with half
+/// of the mass that is too narrow for an ascent from elsewhere.
+#[test]
+fn a_mode_given_a_discrete_value_is_a_start() {
+    let mut g = GraphBuilder::new();
+    let (zero, one, p) = (g.constant(0.0), g.constant(1.0), g.constant(0.75));
+    let z = g.stochastic("z", Distribution::Bernoulli { p }, None, None).unwrap();
+    let x = g.stochastic("x", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
+    let (wide, narrow, shift) = (g.constant(1.0 / 900.0), g.constant(2500.0), g.constant(1.0));
+    let index = g.add(z, shift);
+    let precision = g.select(index, &[wide, narrow]);
+    g.stochastic("y", Distribution::Normal { mean: x, precision }, None, Some(3.0)).unwrap();
+    let task = Task::new(g.build().unwrap(), &Marginalise::Auto, &[]).unwrap();
+    let starts = task.model().starts(1).unwrap();
+    let points = starts.points.unwrap();
+    assert!((0..2).any(|s| (points.get(0, s) - 3.0).abs() < 0.05), "{points:?}");
+    let posterior = task.run(&InferSettings::default(), &mut Quiet).unwrap();
+    // p(z = 1 | y) from the two marginal densities of y.
+    let density = |sd: f64| (-0.5 * (3.0_f64 / sd).powi(2)).exp() / sd;
+    let (of_narrow, of_wide) = (0.75 * density(f64::hypot(1.0, 0.02)), 0.25 * density(f64::hypot(1.0, 30.0)));
+    let exact = of_narrow / (of_narrow + of_wide);
+    let found = posterior.summaries().into_iter().find(|s| s.name == "z").unwrap().mean;
+    assert!((found - exact).abs() < 0.02, "{found} {exact}");
 }

@@ -148,24 +148,24 @@ impl Ascent {
     }
 }
 
-/// Climbs the density along the continuous latents from these points; the discrete ones stay as they are. Returns the log densities
+/// Ascends the density along the continuous latents from these points; the discrete ones stay as they are. Returns the log densities
 /// at the ends.
 ///
 /// ```
 /// use hyperprior::Batch;
-/// use hyperprior::infer::climb;
+/// use hyperprior::infer::ascend;
 /// use hyperprior::targets::GaussianMixture;
 /// let mut z = Batch::from_columns(vec![2.0, 2.5], 1);
-/// climb(&GaussianMixture::new(), &mut z)?;
+/// ascend(&GaussianMixture::new(), &mut z)?;
 /// assert!((z.get(0, 0) - 3.0).abs() < 0.01); // a component is at (3, 3)
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
 ///
 /// # Errors
 /// Errors of the model, and [`Error::Model`] if it has no gradient.
-pub fn climb(model: &dyn Model, z: &mut Batch) -> Result<Vec<f64>> {
+pub fn ascend(model: &dyn Model, z: &mut Batch) -> Result<Vec<f64>> {
     let latents = model.latents();
-    let Some(gradient) = model.gradient() else { return Err(Error::Model("a climb needs a gradient".to_owned())) };
+    let Some(gradient) = model.gradient() else { return Err(Error::Model("an ascent needs a gradient".to_owned())) };
     let continuous: Vec<usize> = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).collect();
     let (mut log_p, mut d_z) = (vec![0.0; z.draws_len()], Batch::zeros(latents.len(), z.draws_len()));
     let mut ascent = Ascent::new(continuous, z);

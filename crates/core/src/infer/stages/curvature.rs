@@ -11,9 +11,14 @@ use rand::RngExt;
 
 /// Points at which the gradient is evaluated together.
 const PROBES: usize = 32;
-/// The most Newton steps towards a mode, and the lengths that are tried for each.
-const NEWTON_STEPS: usize = 6;
-const HALVINGS: usize = 8;
+/// The most Newton steps towards a mode, the lengths that are tried for each, and the ratio of two of them.
+const NEWTON_STEPS: usize = 30;
+const TRIES: usize = 16;
+const SHORTER: f64 = 0.4;
+/// The longest step along a latent, relative to its size or to 1.
+const LONGEST: f64 = 10.0;
+/// The least curvature along a latent that counts.
+const FLAT: f64 = 1e-16;
 /// The number of draws from which the ELBO of a Gaussian is estimated.
 const DRAWS: usize = 128;
 /// With more continuous latents than this, the Gaussians are diagonal.
@@ -97,7 +102,7 @@ pub(super) fn diagonal(
 
 /// The Cholesky factor of the inverse curvature, with a ridge if the curvature is not positive definite.
 pub(super) fn full_whitening(curvature: &[f64], n: usize) -> Option<Whitening> {
-    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(1e-4).sqrt()).collect();
+    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(FLAT).sqrt()).collect();
     let mut ridge = 0.0;
     let factor = loop {
         let scaled: Vec<f64> = (0..n * n)
@@ -132,16 +137,17 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize) -> Option<Whitening> {
     cholesky(&covariance, n).map(Whitening::Full)
 }
 
-/// Moves a point towards the nearest mode by a few Newton steps, each halved until the density rises.
-pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<()> {
+/// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises. Returns the gain of log density.
+pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<f64> {
     let n = continuous.len();
+    let mut gain = 0.0;
     if n > FULL_MAX {
-        return Ok(());
+        return Ok(gain);
     }
-    let (mut log_p, mut d_z) = (vec![0.0; HALVINGS], Batch::zeros(point.len(), HALVINGS));
+    let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
         let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n)) else {
-            return Ok(());
+            return Ok(gain);
         };
         let here = Batch::from_columns(point.to_vec(), 1);
         let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
@@ -150,23 +156,27 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
         let (mut half, mut step) = (Batch::zeros(n, 1), Batch::zeros(n, 1));
         whitening.transpose_multiply(&slope, &mut half);
         whitening.multiply(&half, &mut step);
-        let mut tries = copies(point, HALVINGS);
+        // Where the density is flat, a Newton step has no limit.
+        let longest = |k: usize| LONGEST * point[continuous[k]].abs().max(1.0) / step.get(k, 0).abs();
+        let share = (0..n).map(longest).fold(1.0, f64::min);
+        let mut tries = copies(point, TRIES);
         for (k, i) in continuous.iter().enumerate() {
             for (t, x) in tries.column_mut(*i).iter_mut().enumerate() {
-                *x += step.get(k, 0) * 0.5_f64.powi(t as i32);
+                *x += share * step.get(k, 0) * SHORTER.powi(t as i32);
             }
         }
         gradient.log_joint_gradient(&tries, &mut log_p, &mut d_z)?;
-        let Some(best) = (0..HALVINGS).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
+        let Some(best) = (0..TRIES).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
         else {
-            return Ok(());
+            return Ok(gain);
         };
         point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
+        gain += log_p[best] - own[0];
         if log_p[best] - own[0] < 1e-3 {
-            return Ok(());
+            break;
         }
     }
-    Ok(())
+    Ok(gain)
 }
 
 /// The whitening from the curvature at a point, and the ELBO of the Gaussian with that scale there; `None` if it is not finite.

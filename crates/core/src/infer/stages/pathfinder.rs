@@ -5,7 +5,7 @@
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
 use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
-use super::curvature::local_gaussian;
+use super::curvature::{climb, local_gaussian};
 use super::gibbs::sweep;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -27,6 +27,8 @@ const GAUSSIANS_MAX: usize = 40;
 pub(in crate::infer) const WORSE: f64 = 8.0;
 /// A Gaussian within this many standard deviations of a better one is the same mode.
 const NEAR: f64 = 2.0;
+/// An ascent has not reached a mode if Newton's method gains more than this, in nats.
+const RISING: f64 = 1.0;
 /// The number of steps between Gibbs sweeps over the discrete latents.
 const SWEEP: usize = 10;
 
@@ -149,6 +151,16 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
             let one = gaussian(model, gradient, &continuous, at(stop), seed)?;
             at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
             found.extend(one);
+        }
+        // On a scale of thousands, the steps of an ascent are too short, and those of Newton's method are not.
+        if let Some(gradient) = gradient.filter(|_| rank < BEST) {
+            let mut point = end;
+            let gain = climb(gradient, &continuous, &mut point)?;
+            if gain > RISING {
+                let one = gaussian(model, Some(gradient), &continuous, point, seed)?;
+                at_ends.extend(one.clone());
+                found.extend(one);
+            }
         }
         if found.len() >= GAUSSIANS_MAX {
             break;
