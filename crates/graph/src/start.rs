@@ -42,23 +42,20 @@ impl GraphModel {
     /// # Errors
     /// As [`start`](Self::start).
     pub fn starts(&self, seed: u64) -> Result<Starts> {
-        let mut points = self.prior_points(START_POINTS, seed);
-        for (s, mode) in self.conditional_modes(seed)?.into_iter().enumerate() {
-            mode.into_iter().enumerate().for_each(|(i, x)| points.set(i, s, x));
-        }
-        Ok(Starts { given: self.start()?, points: Some(points) })
+        let points = Some(self.prior_points(START_POINTS, seed));
+        Ok(Starts { given: self.start()?, points, modes: self.conditional_modes(seed)? })
     }
 
     /// A mode of the density given each combination of values of the marginalised latents, if there are few. The marginal density
     /// may have modes so narrow that no ascent from elsewhere finds them.
-    fn conditional_modes(&self, seed: u64) -> Result<Vec<Vec<f64>>> {
+    fn conditional_modes(&self, seed: u64) -> Result<Option<Batch>> {
         let mut combinations: Vec<Vec<f64>> = vec![Vec::new()];
         for l in &self.order {
             let Support::Integers { lower, upper } = self.unconstrained.coordinates[*l as usize].support else {
-                return Ok(Vec::new());
+                return Ok(None);
             };
             if combinations.len() as f64 * (upper - lower + 1.0) > COMBINATIONS_MAX as f64 {
-                return Ok(Vec::new());
+                return Ok(None);
             }
             let values = (0..=(upper - lower) as usize).map(|v| lower + v as f64);
             combinations = combinations
@@ -67,7 +64,7 @@ impl GraphModel {
                 .collect();
         }
         if combinations.len() < 2 || self.latents.is_empty() || !self.kept.is_empty() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let whole = self.unmarginalised()?;
         let mut z = whole.prior_points(combinations.len() * ASCENTS, seed);
@@ -84,8 +81,13 @@ impl GraphModel {
         };
         let kept: Vec<u32> =
             (0..self.columns.len()).filter(|l| self.columns[*l].is_some()).filter_map(|l| whole.columns[l]).collect();
-        let at = |s: usize| kept.iter().map(|column| z.get(*column as usize, s)).collect();
-        Ok((0..combinations.len()).filter_map(best).map(at).collect())
+        let ends: Vec<usize> = (0..combinations.len()).filter_map(best).collect();
+        let mut modes = Batch::zeros(kept.len(), ends.len());
+        for (i, column) in kept.iter().enumerate() {
+            let own = ends.iter().map(|s| z.get(*column as usize, *s));
+            modes.column_mut(i).iter_mut().zip(own).for_each(|(to, x)| *to = x);
+        }
+        Ok(Some(modes))
     }
 
     /// Draws of the latents from their priors, as points in the model's coordinates (a column each). A coordinate is 0 if its

@@ -97,7 +97,7 @@ impl Function {
         self.forget();
         let mut watch = Watch::new(progress);
         let work = || -> std::result::Result<_, FitError> {
-            let starts = Starts { given, points: None };
+            let starts = Starts { given, ..Starts::default() };
             let inferred = infer(self, &starts, &settings, &mut watch)?;
             let draws = self.draws(&inferred.z)?;
             let log_density = log_density(self, &inferred.z)?;

@@ -131,11 +131,13 @@ impl Inferred {
             add(Severity::MeansOnly, Finding::InvalidShare { share }, Vec::new());
         }
         if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.stopped && !nuts.is_used) {
-            // Chains that are nearly done and agree with the draws confirm them.
+            // Chains that are nearly done and agree with the draws confirm them; those of a poor approximation only if the chains know
+            // the tails.
             let is_near = nuts.rhat <= RHAT_MAX;
+            let is_enough = khat <= limit || nuts.ess_tail >= ESS_MIN;
             let NutsSummary { rhat, latent, divergent, .. } = nuts.clone();
-            if divergent > DIVERGENT_MAX || !(is_near && nuts.agrees) {
-                let severity = if is_near { Severity::MeansOnly } else { Severity::Distrust };
+            if divergent > DIVERGENT_MAX || !(is_near && is_enough && nuts.agrees) {
+                let severity = if is_near && nuts.agrees { Severity::MeansOnly } else { Severity::Distrust };
                 add(severity, Finding::ChainsDisagree { rhat, latent, divergent }, Vec::new());
             }
         }

@@ -330,8 +330,9 @@ impl<'a> FitReport<'a> {
     }
 }
 
-/// With a larger share of quantities that may have no variance, the spreads of a fit cannot be trusted.
-const HEAVY_MAX: f64 = 0.2;
+/// With a larger share of quantities with uncertain standard deviations, the spreads of a fit cannot be trusted. About half of these
+/// are then wrong.
+const HEAVY_MAX: f64 = 0.4;
 
 /// The largest Monte Carlo error of a standard deviation, as a share of it.
 const SD_ERROR_MAX: f64 = 0.1;

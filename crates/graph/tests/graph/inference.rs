@@ -252,8 +252,8 @@ fn a_mode_given_a_discrete_value_is_a_start() {
     g.stochastic("y", Distribution::Normal { mean: x, precision }, None, Some(3.0)).unwrap();
     let task = Task::new(g.build().unwrap(), &Marginalise::Auto, &[]).unwrap();
     let starts = task.model().starts(1).unwrap();
-    let points = starts.points.unwrap();
-    assert!((0..2).any(|s| (points.get(0, s) - 3.0).abs() < 0.05), "{points:?}");
+    let modes = starts.modes.unwrap();
+    assert!((0..2).any(|s| (modes.get(0, s) - 3.0).abs() < 0.05), "{modes:?}");
     let posterior = task.run(&InferSettings::default(), &mut Quiet).unwrap();
     // p(z = 1 | y) from the two marginal densities of y.
     let density = |sd: f64| (-0.5 * (3.0_f64 / sd).powi(2)).exp() / sd;

@@ -28,6 +28,8 @@ pub struct Starts {
     pub given: Option<Vec<Option<f64>>>,
     /// Points to start some ascents from, such as draws from the prior.
     pub points: Option<Batch>,
+    /// Points near modes that may be too narrow for an ascent: Newton's method starts there.
+    pub modes: Option<Batch>,
 }
 
 /// Starts with a finite density, if there are any.

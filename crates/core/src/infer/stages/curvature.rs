@@ -6,7 +6,7 @@ use crate::model::{Gradient, Model};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::{Purpose, Stream, standard_normals, stream};
-use hyperprior_math::special::HALF_LN_2_PI;
+use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
 use rand::RngExt;
 
 /// Points at which the gradient is evaluated together.
@@ -17,8 +17,9 @@ const TRIES: usize = 16;
 const SHORTER: f64 = 0.4;
 /// The longest step along a latent, relative to its size or to 1.
 const LONGEST: f64 = 10.0;
-/// The least curvature along a latent that counts.
-const FLAT: f64 = 1e-16;
+/// The least curvature along a latent: of a Gaussian, and for the steps of Newton's method.
+const FLAT: f64 = 1e-4;
+const FLAT_STEPS: f64 = 1e-16;
 /// The number of draws from which the ELBO of a Gaussian is estimated.
 const DRAWS: usize = 128;
 /// With more continuous latents than this, the Gaussians are diagonal.
@@ -100,9 +101,10 @@ pub(super) fn diagonal(
     Ok(out.iter().all(|x| x.is_finite()).then_some(out))
 }
 
-/// The Cholesky factor of the inverse curvature, with a ridge if the curvature is not positive definite.
-pub(super) fn full_whitening(curvature: &[f64], n: usize) -> Option<Whitening> {
-    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(FLAT).sqrt()).collect();
+/// The Cholesky factor of the inverse curvature, with a ridge if the curvature is not positive definite; no curvature along a latent
+/// counts as less than `flat`.
+pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<Whitening> {
+    let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(flat).sqrt()).collect();
     let mut ridge = 0.0;
     let factor = loop {
         let scaled: Vec<f64> = (0..n * n)
@@ -146,7 +148,8 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
     }
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
-        let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n)) else {
+        let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT_STEPS))
+        else {
             return Ok(gain);
         };
         let here = Batch::from_columns(point.to_vec(), 1);
@@ -187,23 +190,62 @@ pub(super) fn local_gaussian(
     point: &[f64],
     seed: u64,
 ) -> Result<Option<(Whitening, f64)>> {
-    let n = continuous.len();
-    let full =
-        if n <= FULL_MAX { curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n)) } else { None };
-    let whitening = match full {
-        Some(whitening) => whitening,
-        None => match diagonal(gradient, continuous, point, seed)? {
-            Some(diagonal) => Whitening::Diagonal(diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect()),
-            None => return Ok(None),
-        },
-    };
-    let elbo = bound(model, continuous, point, &whitening, seed)?;
-    Ok(elbo.is_finite().then_some((whitening, elbo)))
+    let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
+    let Weighted { log_weights, impossible } = weighted(model, continuous, point, &whitening, seed)?;
+    let elbo = log_weights.iter().sum::<f64>() / log_weights.len() as f64;
+    // The Gaussian is useless if more than a tenth of its draws are impossible.
+    Ok((elbo.is_finite() && impossible * 10 <= DRAWS).then_some((whitening, elbo)))
 }
 
-/// The ELBO of a Gaussian over the continuous latents, with the discrete ones fixed; −∞ if more than a tenth of the draws are
-/// impossible.
-fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whitening, seed: u64) -> Result<f64> {
+/// As [`local_gaussian`], with the log of the mean importance weight in place of the ELBO. It is a lower bound on the log of the mass
+/// up to the Monte Carlo error, and a closer one if the place is not shaped like a Gaussian.
+pub(super) fn local_mass(
+    model: &dyn Model,
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    point: &[f64],
+    seed: u64,
+) -> Result<Option<(Whitening, f64)>> {
+    let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
+    let Weighted { log_weights, .. } = weighted(model, continuous, point, &whitening, seed)?;
+    let log_mass = log_sum_exp(&log_weights) - (DRAWS as f64).ln();
+    Ok(log_mass.is_finite().then_some((whitening, log_mass)))
+}
+
+/// The scale of the Gaussian with the curvature at a point.
+fn local_whitening(
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    point: &[f64],
+    seed: u64,
+) -> Result<Option<Whitening>> {
+    let n = continuous.len();
+    let full = if n <= FULL_MAX {
+        curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT))
+    } else {
+        None
+    };
+    if full.is_some() {
+        return Ok(full);
+    }
+    let scale = |diagonal: Vec<f64>| diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect();
+    Ok(diagonal(gradient, continuous, point, seed)?.map(|diagonal| Whitening::Diagonal(scale(diagonal))))
+}
+
+/// The log importance weights of a Gaussian's possible draws, and how many are impossible.
+struct Weighted {
+    log_weights: Vec<f64>,
+    impossible: usize,
+}
+
+/// Draws of a Gaussian over the continuous latents, with the discrete ones fixed.
+fn weighted(
+    model: &dyn Model,
+    continuous: &[usize],
+    point: &[f64],
+    whitening: &Whitening,
+    seed: u64,
+) -> Result<Weighted> {
     let n = continuous.len();
     let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, Purpose::ModeSearch.step(), 1, s as u64)).collect();
     let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
@@ -217,10 +259,9 @@ fn bound(model: &dyn Model, continuous: &[usize], point: &[f64], whitening: &Whi
     }
     let mut log_p = vec![0.0; DRAWS];
     model.log_joint(&z, &mut log_p)?;
-    let alive: Vec<f64> = log_p.into_iter().filter(|x| x.is_finite()).collect();
-    if alive.len() * 10 < DRAWS * 9 {
-        return Ok(f64::NEG_INFINITY);
-    }
-    let entropy = whitening.log_volume(n) + n as f64 * (0.5 + HALF_LN_2_PI);
-    Ok(alive.iter().sum::<f64>() / alive.len() as f64 + entropy)
+    let constant = whitening.log_volume(n) + n as f64 * HALF_LN_2_PI;
+    let energy = |s: usize| 0.5 * (0..n).map(|k| noise.get(k, s).powi(2)).sum::<f64>();
+    let possible = (0..DRAWS).filter(|s| log_p[*s].is_finite());
+    let log_weights: Vec<f64> = possible.map(|s| log_p[s] + energy(s) + constant).collect();
+    Ok(Weighted { impossible: DRAWS - log_weights.len(), log_weights })
 }

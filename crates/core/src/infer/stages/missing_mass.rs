@@ -1,6 +1,6 @@
 //! The mass of a place that the draws may have missed: a lower bound, from a simple distribution there.
 
-use super::curvature::{climb, local_gaussian};
+use super::curvature::{climb, local_mass};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -9,7 +9,7 @@ use crate::infer::result::MissedMode;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, stream};
-use hyperprior_math::special::HALF_LN_2_PI;
+use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::Range;
@@ -77,10 +77,10 @@ impl Place {
         if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
             let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
             climb(gradient, continuous, &mut point)?;
-            if let Some((whitening, elbo)) = local_gaussian(whitened, gradient, continuous, &point, seed)?
-                && !(elbo <= place.log_mass)
+            if let Some((whitening, log_mass)) = local_mass(whitened, gradient, continuous, &point, seed)?
+                && !(log_mass <= place.log_mass)
             {
-                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous.to_vec()), log_mass: elbo };
+                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous.to_vec()), log_mass };
             }
         }
         Ok(place)
@@ -126,7 +126,7 @@ pub(super) fn matters(share: f64, far: f64) -> bool {
     share > SHARE_LARGE || (share > SHARE_MIN && share * far * far > VARIANCE_MAX)
 }
 
-/// The ELBO of the product of a superchain's marginals, restricted to possible draws.
+/// A lower bound on the log of the mass from the product of a superchain's marginals: the log of the mean importance weight.
 fn product_bound<'c>(
     whitened: &WhitenedModel<dyn Model + '_>,
     of: &impl Fn(usize) -> &'c [f64],
@@ -153,8 +153,5 @@ fn product_bound<'c>(
     let mut log_p = vec![0.0; DRAWS];
     whitened.log_joint(&draws, &mut log_p)?;
     let possible: Vec<f64> = log_p.iter().zip(&log_g).map(|(p, g)| p - g).filter(|x| x.is_finite()).collect();
-    if possible.is_empty() {
-        return Ok(f64::NEG_INFINITY);
-    }
-    Ok(moments(&possible).0 + (possible.len() as f64 / DRAWS as f64).ln())
+    Ok(log_sum_exp(&possible) - (DRAWS as f64).ln())
 }

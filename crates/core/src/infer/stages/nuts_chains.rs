@@ -9,7 +9,7 @@ use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary, SUPERCHAINS};
+use crate::infer::result::{ESS_MIN, NutsSummary, SUPERCHAINS};
 use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
@@ -22,8 +22,9 @@ const CHAINS: usize = SUPERCHAINS;
 const BLOCK: usize = 8;
 /// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
-/// The acceptance to aim at; the next one if more than `DIVERGENT_MAX` of the transitions diverge.
+/// The acceptance to aim at; the next one if more than this share of the transitions diverge.
 const ACCEPTED: [f64; 3] = [0.8, 0.95, 0.99];
+const DIVERGENT: f64 = 0.005;
 /// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
 const ROUND: usize = 250;
 /// Transitions between two looks at the session.
@@ -313,7 +314,7 @@ impl<'a> Sampler<'a> {
         }
         self.at.rounds += 1;
         let summary = self.summary();
-        if summary.divergent > DIVERGENT_MAX && self.at.care + 1 < ACCEPTED.len() {
+        if summary.divergent > DIVERGENT && self.at.care + 1 < ACCEPTED.len() {
             self.restart_with_care();
             return false;
         }

@@ -27,8 +27,6 @@ const GAUSSIANS_MAX: usize = 40;
 pub(in crate::infer) const WORSE: f64 = 8.0;
 /// A Gaussian within this many standard deviations of a better one is the same mode.
 const NEAR: f64 = 2.0;
-/// An ascent has not reached a mode if Newton's method gains more than this, in nats.
-const RISING: f64 = 1.0;
 /// The number of steps between Gibbs sweeps over the discrete latents.
 const SWEEP: usize = 10;
 
@@ -130,13 +128,12 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
     let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
     let alive: Vec<usize> = (0..ASCENTS).filter(|s| log_p[*s].is_finite()).collect();
-    let mut ends = Batch::zeros(latents.len(), alive.len());
-    for (to, s) in alive.iter().enumerate() {
-        for i in 0..latents.len() {
-            ends.set(i, to, z.get(i, *s));
-        }
+    let (mut found, mut at_ends) = (given_modes(model, starts, &continuous, seed)?, Vec::new());
+    let mut ends = Batch::zeros(latents.len(), alive.len() + found.len());
+    for i in 0..latents.len() {
+        let all = alive.iter().map(|s| z.get(i, *s)).chain(found.iter().map(|mode| mode.z[i]));
+        ends.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = x);
     }
-    let (mut found, mut at_ends): (Vec<Mode>, Vec<Mode>) = (Vec::new(), Vec::new());
     for (rank, s) in order.into_iter().enumerate() {
         advance(STEPS, session)?;
         let at = |stop: &Batch| -> Vec<f64> { (0..latents.len()).map(|i| stop.get(i, s)).collect() };
@@ -152,16 +149,6 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
             at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
             found.extend(one);
         }
-        // On a scale of thousands, the steps of an ascent are too short, and those of Newton's method are not.
-        if let Some(gradient) = gradient.filter(|_| rank < BEST) {
-            let mut point = end;
-            let gain = climb(gradient, &continuous, &mut point)?;
-            if gain > RISING {
-                let one = gaussian(model, Some(gradient), &continuous, point, seed)?;
-                at_ends.extend(one.clone());
-                found.extend(one);
-            }
-        }
         if found.len() >= GAUSSIANS_MAX {
             break;
         }
@@ -172,6 +159,18 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
     }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
     Ok(ModeSearch { modes: distinct(found.into_iter(), &continuous), ends })
+}
+
+/// The Gaussians at the given modes, after Newton's method.
+fn given_modes(model: &dyn Model, starts: &Starts, continuous: &[usize], seed: u64) -> Result<Vec<Mode>> {
+    let (Some(modes), Some(gradient)) = (&starts.modes, model.gradient()) else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for s in 0..modes.draws_len() {
+        let mut point: Vec<f64> = (0..modes.columns_len()).map(|i| modes.get(i, s)).collect();
+        climb(gradient, continuous, &mut point)?;
+        found.extend(gaussian(model, Some(gradient), continuous, point, seed)?);
+    }
+    Ok(found)
 }
 
 fn advance(step: usize, session: &mut Session) -> Result<()> {

@@ -2,10 +2,10 @@
 //! each, to see whether they end where the draws are.
 //!
 //! An approximation does not know what it misses. So some chains start far from it: at wide versions of its draws, where the ascents
-//! of the mode search ended, and at draws whose importance weights say that the approximation has too little mass there. Chains that stay elsewhere show a part of the posterior
+//! of the mode search ended, distinct ones first, and at draws whose importance weights say that the approximation has too little mass there. Chains that stay elsewhere show a part of the posterior
 //! without draws, if that part has mass. A lower bound on its mass comes from a simple distribution at the place where they stay.
 
-use super::curvature::{climb, local_gaussian};
+use super::curvature::{climb, local_mass};
 use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
@@ -25,6 +25,8 @@ const CHAINS: usize = 16;
 /// How much wider than the draws the starts are spread, and how often an impossible start is drawn again closer to them.
 const WIDE: f64 = 3.0;
 const SHRINKS: usize = 12;
+/// Ends of ascents farther apart than this, in standard deviations and per latent, are distinct.
+const ENDS_APART: f64 = 1.0;
 /// The minimum number of moves of a round, and how many rounds there are at most; each has twice as many moves as the one before.
 const MOVES_MIN: usize = 40;
 const ROUNDS: usize = 3;
@@ -125,6 +127,7 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
     let (u, latents) = (delivered.u, whitened.latents());
     let n = latents.len();
     let centre: Vec<f64> = (0..n).map(|i| moments(u.column(i)).0).collect();
+    let ends = distinct_ends(whitened, delivered.ends)?;
     let mut points = Batch::zeros(n, SUPERCHAINS);
     let mut rngs: Vec<Stream> =
         (0..SUPERCHAINS).map(|k| stream(seed, Purpose::Superchains.step(), 0, k as u64)).collect();
@@ -134,7 +137,10 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
             let from = rng.random_range(0..u.draws_len());
             let given = [None, Some(delivered.ends), Some(delivered.heavy)][k % 3];
             let given = given.filter(|points| shrink == 0 && points.draws_len() > 0);
-            let given = given.map(|points| (points, rng.random_range(0..points.draws_len())));
+            let given = given.map(|points| {
+                let at = rng.random_range(0..points.draws_len());
+                (points, if k % 3 == 1 { ends.get(k / 3).copied().unwrap_or(at) } else { at })
+            });
             let width = if shrink == SHRINKS { 1.0 } else { 1.0 + (WIDE - 1.0) * 0.7_f64.powi(shrink as i32) };
             for i in 0..n {
                 let (draw, other) = (u.get(i, from), u.get(i, rng.random_range(0..u.draws_len())));
@@ -163,6 +169,28 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
         }
     }
     Ok(chains)
+}
+
+/// The ends of ascents that are far from those with a higher density, in the order of their density.
+fn distinct_ends(whitened: &WhitenedModel<dyn Model + '_>, ends: &Batch) -> Result<Vec<usize>> {
+    let mut log_p = vec![0.0; ends.draws_len()];
+    if log_p.is_empty() {
+        return Ok(Vec::new());
+    }
+    whitened.log_joint(ends, &mut log_p)?;
+    let mut order: Vec<usize> = (0..log_p.len()).filter(|s| log_p[*s].is_finite()).collect();
+    order.sort_by(|a, b| log_p[*b].total_cmp(&log_p[*a]));
+    let n = ends.columns_len();
+    let is_far = |a: usize, b: usize| {
+        (0..n).map(|i| (ends.get(i, a) - ends.get(i, b)).powi(2)).sum::<f64>() > ENDS_APART * ENDS_APART * n as f64
+    };
+    let mut distinct: Vec<usize> = Vec::new();
+    for s in order {
+        if distinct.iter().all(|other| is_far(s, *other)) {
+            distinct.push(s);
+        }
+    }
+    Ok(distinct)
 }
 
 /// Scores of a quantity that have mean 0 and variance 1 over the draws: normal scores of ranks, or standardised values.
@@ -293,7 +321,7 @@ impl Scores {
             z[i] = value;
             let mut u = whitened.whiten(&Batch::from_columns(z, 1));
             climb(gradient, continuous, u.as_mut_slice())?;
-            let Some((_, log_mass)) = local_gaussian(whitened, gradient, continuous, u.as_slice(), seed)? else {
+            let Some((_, log_mass)) = local_mass(whitened, gradient, continuous, u.as_slice(), seed)? else {
                 continue;
             };
             let z = whitened.restored(&u).as_slice().to_vec();
