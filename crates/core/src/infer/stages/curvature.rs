@@ -22,6 +22,8 @@ const FLAT: f64 = 1e-4;
 const FLAT_STEPS: f64 = 1e-16;
 /// The number of draws from which the ELBO of a Gaussian is estimated.
 const DRAWS: usize = 128;
+/// The number of largest weights that are left out of a mean.
+const LARGEST: usize = 4;
 /// With more continuous latents than this, the Gaussians are diagonal.
 const FULL_MAX: usize = 300;
 
@@ -197,8 +199,8 @@ pub(super) fn local_gaussian(
     Ok((elbo.is_finite() && impossible * 10 <= DRAWS).then_some((whitening, elbo)))
 }
 
-/// As [`local_gaussian`], with the log of the mean importance weight in place of the ELBO. It is a lower bound on the log of the mass
-/// up to the Monte Carlo error, and a closer one if the place is not shaped like a Gaussian.
+/// As [`local_gaussian`], with the log of a mean importance weight in place of the ELBO. It is a lower bound on the log of the mass, and
+/// a closer one if the place is not shaped like a Gaussian.
 pub(super) fn local_mass(
     model: &dyn Model,
     gradient: &dyn Gradient,
@@ -208,8 +210,16 @@ pub(super) fn local_mass(
 ) -> Result<Option<(Whitening, f64)>> {
     let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
     let Weighted { log_weights, .. } = weighted(model, continuous, point, &whitening, seed)?;
-    let log_mass = log_sum_exp(&log_weights) - (DRAWS as f64).ln();
+    let log_mass = log_mean_weight(log_weights, DRAWS);
     Ok(log_mass.is_finite().then_some((whitening, log_mass)))
+}
+
+/// The log of the mean of `len` importance weights without the largest few, which may stand for more than is there: with these it would
+/// be a lower bound only on average. Impossible draws may be left out.
+pub(super) fn log_mean_weight(mut log_weights: Vec<f64>, len: usize) -> f64 {
+    log_weights.sort_by(f64::total_cmp);
+    log_weights.truncate(log_weights.len().saturating_sub(LARGEST));
+    log_sum_exp(&log_weights) - (len as f64).ln()
 }
 
 /// The scale of the Gaussian with the curvature at a point.

@@ -1,6 +1,6 @@
 //! The mass of a place that the draws may have missed: a lower bound, from a simple distribution there.
 
-use super::curvature::{climb, local_mass};
+use super::curvature::{climb, local_mass, log_mean_weight};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -9,7 +9,7 @@ use crate::infer::result::MissedMode;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, stream};
-use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
+use hyperprior_math::special::HALF_LN_2_PI;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use std::ops::Range;
@@ -153,5 +153,5 @@ fn product_bound<'c>(
     let mut log_p = vec![0.0; DRAWS];
     whitened.log_joint(&draws, &mut log_p)?;
     let possible: Vec<f64> = log_p.iter().zip(&log_g).map(|(p, g)| p - g).filter(|x| x.is_finite()).collect();
-    Ok(log_sum_exp(&possible) - (DRAWS as f64).ln())
+    Ok(log_mean_weight(possible, DRAWS))
 }
