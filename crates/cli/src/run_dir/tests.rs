@@ -220,7 +220,8 @@ fn the_summary_has_the_documented_fields() {
     let expected = json!({
         "schema": 2, "model": "coins.bug", "method": "hvm", "seed": 17, "converged": true, "steps": 900,
         "wall_seconds": 1.5, "elbo": {"value": -3.5, "standard_error": 0.01, "upper": null},
-        "evidence": {"log": -3.25, "standard_error": 0.125}, "khat": null, "khat_limit": 0.7, "verdict": "means-only",
+        "evidence": {"log": -3.25, "standard_error": 0.125, "by": "importance-sampling"}, "khat": null, "khat_limit": 0.7,
+        "verdict": "means-only",
         "reason": "few steps",
         "warnings": ["labels switch"],
         "diagnostics": [],
