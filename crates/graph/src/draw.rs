@@ -264,7 +264,7 @@ fn shuffled(i: u64, n: u64, key: u64) -> u64 {
 }
 
 /// The place at which the cumulative sum of e^weights passes this share of the total. Overwrites the weights.
-fn draw_log_weights(weights: &mut [f64], uniform: f64) -> usize {
+pub(super) fn draw_log_weights(weights: &mut [f64], uniform: f64) -> usize {
     let top = weights.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
     let mut total = 0.0;
     for w in weights.iter_mut() {

@@ -1,6 +1,7 @@
 //! Draws between bounds that have little probability, by inverting the cumulative density.
 
 use super::distribution::Distribution;
+use super::draw::draw_log_weights;
 use super::expression::{Expr, Expressions};
 use super::support::{End, Span};
 use hyperprior_math::random::Stream;
@@ -129,14 +130,7 @@ fn invert_counts(fixed: &mut Fixed, low: f64, high: f64, u: f64) -> Option<f64> 
     if top == f64::NEG_INFINITY || logs.len() as f64 > VALUES_MAX {
         return None;
     }
-    let mut left = u * logs.iter().map(|log| (log - top).exp()).sum::<f64>();
-    for (k, log) in logs.iter().enumerate() {
-        left -= (log - top).exp();
-        if left < 0.0 {
-            return Some(low + k as f64);
-        }
-    }
-    logs.iter().rposition(|log| log.is_finite()).map(|k| low + k as f64)
+    Some(low + draw_log_weights(&mut logs, u) as f64)
 }
 
 #[cfg(test)]

@@ -270,7 +270,7 @@ impl fmt::Display for Finding {
             Self::HeavyTails { heavy, of, name, shape, sd_error } => write!(
                 f,
                 "{heavy} of {of} quantities have tails so heavy that their standard deviations are uncertain ({name}: Pareto shape \
-                 {shape:.2}, Monte Carlo error of the standard deviation {}); use their quantiles",
+                 {shape:.2}, Monte Carlo error of the standard deviation {:.0} %); use their quantiles",
                 percent(*sd_error)
             ),
             Self::WideningTails { latent } => {

@@ -141,18 +141,17 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<W
     cholesky(&covariance, n).map(Whitening::Full)
 }
 
-/// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises. Returns the gain of log density.
-pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<f64> {
+/// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises.
+pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<()> {
     let n = continuous.len();
-    let mut gain = 0.0;
     if n > FULL_MAX {
-        return Ok(gain);
+        return Ok(());
     }
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
         let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT_STEPS))
         else {
-            return Ok(gain);
+            return Ok(());
         };
         let here = Batch::from_columns(point.to_vec(), 1);
         let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
@@ -173,45 +172,48 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
         gradient.log_joint_gradient(&tries, &mut log_p, &mut d_z)?;
         let Some(best) = (0..TRIES).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
         else {
-            return Ok(gain);
+            return Ok(());
         };
         point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
-        gain += log_p[best] - own[0];
         if log_p[best] - own[0] < 1e-3 {
-            break;
+            return Ok(());
         }
     }
-    Ok(gain)
+    Ok(())
 }
 
-/// The whitening from the curvature at a point, and the ELBO of the Gaussian with that scale there; `None` if it is not finite.
-pub(super) fn local_gaussian(
-    model: &dyn Model,
-    gradient: &dyn Gradient,
-    continuous: &[usize],
-    point: &[f64],
-    seed: u64,
-) -> Result<Option<(Whitening, f64)>> {
-    let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
-    let Weighted { log_weights, impossible } = weighted(model, continuous, point, &whitening, seed)?;
-    let elbo = log_weights.iter().sum::<f64>() / log_weights.len() as f64;
-    // The Gaussian is useless if more than a tenth of its draws are impossible.
-    Ok((elbo.is_finite() && impossible * 10 <= DRAWS).then_some((whitening, elbo)))
+/// The Gaussian with the curvature at a point, and importance weights of draws from it.
+pub(super) struct LocalGaussian {
+    pub(super) whitening: Whitening,
+    /// Of the possible draws.
+    log_weights: Vec<f64>,
 }
 
-/// As [`local_gaussian`], with the log of a mean importance weight in place of the ELBO. It is a lower bound on the log of the mass, and
-/// a closer one if the place is not shaped like a Gaussian.
-pub(super) fn local_mass(
-    model: &dyn Model,
-    gradient: &dyn Gradient,
-    continuous: &[usize],
-    point: &[f64],
-    seed: u64,
-) -> Result<Option<(Whitening, f64)>> {
-    let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
-    let Weighted { log_weights, .. } = weighted(model, continuous, point, &whitening, seed)?;
-    let log_mass = log_mean_weight(log_weights, DRAWS);
-    Ok(log_mass.is_finite().then_some((whitening, log_mass)))
+impl LocalGaussian {
+    /// At this point, over the continuous latents, with the discrete ones fixed; `None` without a finite curvature.
+    pub(super) fn new(
+        model: &dyn Model,
+        gradient: &dyn Gradient,
+        continuous: &[usize],
+        point: &[f64],
+        seed: u64,
+    ) -> Result<Option<Self>> {
+        let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
+        let log_weights = log_weights(model, continuous, point, &whitening, seed)?;
+        Ok(Some(Self { whitening, log_weights }))
+    }
+
+    /// Its ELBO; `None` if more than a tenth of the draws are impossible.
+    pub(super) fn elbo(&self) -> Option<f64> {
+        let possible = self.log_weights.len();
+        let elbo = self.log_weights.iter().sum::<f64>() / possible as f64;
+        (elbo.is_finite() && (DRAWS - possible) * 10 <= DRAWS).then_some(elbo)
+    }
+
+    /// A lower bound on the log of the mass here, closer than the ELBO if the place is not shaped like a Gaussian.
+    pub(super) fn log_mass(&self) -> Option<f64> {
+        Some(log_mean_weight(self.log_weights.clone(), DRAWS)).filter(|log_mass| log_mass.is_finite())
+    }
 }
 
 /// The log of the mean of `len` importance weights without the largest few, which may stand for more than is there: with these it would
@@ -238,24 +240,18 @@ fn local_whitening(
     if full.is_some() {
         return Ok(full);
     }
-    let scale = |diagonal: Vec<f64>| diagonal.iter().map(|c| 1.0 / c.max(1e-4).sqrt()).collect();
+    let scale = |diagonal: Vec<f64>| diagonal.iter().map(|c| 1.0 / c.max(FLAT).sqrt()).collect();
     Ok(diagonal(gradient, continuous, point, seed)?.map(|diagonal| Whitening::Diagonal(scale(diagonal))))
 }
 
-/// The log importance weights of a Gaussian's possible draws, and how many are impossible.
-struct Weighted {
-    log_weights: Vec<f64>,
-    impossible: usize,
-}
-
-/// Draws of a Gaussian over the continuous latents, with the discrete ones fixed.
-fn weighted(
+/// The log importance weights of the possible draws of a Gaussian.
+fn log_weights(
     model: &dyn Model,
     continuous: &[usize],
     point: &[f64],
     whitening: &Whitening,
     seed: u64,
-) -> Result<Weighted> {
+) -> Result<Vec<f64>> {
     let n = continuous.len();
     let mut streams: Vec<Stream> = (0..DRAWS).map(|s| stream(seed, Purpose::ModeSearch.step(), 1, s as u64)).collect();
     let (mut noise, mut moved) = (Batch::zeros(n, DRAWS), Batch::zeros(n, DRAWS));
@@ -272,6 +268,5 @@ fn weighted(
     let constant = whitening.log_volume(n) + n as f64 * HALF_LN_2_PI;
     let energy = |s: usize| 0.5 * (0..n).map(|k| noise.get(k, s).powi(2)).sum::<f64>();
     let possible = (0..DRAWS).filter(|s| log_p[*s].is_finite());
-    let log_weights: Vec<f64> = possible.map(|s| log_p[s] + energy(s) + constant).collect();
-    Ok(Weighted { impossible: DRAWS - log_weights.len(), log_weights })
+    Ok(possible.map(|s| log_p[s] + energy(s) + constant).collect())
 }

@@ -1,5 +1,6 @@
 //! Models with few discrete latents and no others: every state is evaluated, and the draws are exact.
 
+use super::resample::systematic;
 use crate::error::{Error, Result};
 use crate::exact::Grid;
 use crate::infer::method::Method;
@@ -75,17 +76,10 @@ pub fn enumerated<'s>(
     if !log_evidence.is_finite() {
         return Ok(None);
     }
-    // Systematic: the number of draws of each state differs from its expectation by less than one. Mixed by a stride, so that any
-    // part of the draws is like the whole.
+    // Mixed by a stride, so that any part of the draws is like the whole.
     let mut z = Batch::zeros(latents.len(), settings.draws);
     let stride = stride(settings.draws);
-    let (mut state, mut reached) = (0, (log_joint[0] - log_evidence).exp());
-    for s in 0..settings.draws {
-        let goal = (s as f64 + 0.5) / settings.draws as f64;
-        while reached < goal && state + 1 < grid.len() {
-            state += 1;
-            reached += (log_joint[state] - log_evidence).exp();
-        }
+    for (s, state) in systematic(&log_joint, log_evidence, settings.draws).enumerate() {
         let one = grid.states_in(state..state + 1);
         for i in 0..latents.len() {
             z.set(i, s * stride % settings.draws, one.get(i, 0));

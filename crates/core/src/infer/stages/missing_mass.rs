@@ -1,6 +1,6 @@
 //! The mass of a place that the draws may have missed: a lower bound, from a simple distribution there.
 
-use super::curvature::{climb, local_mass, log_mean_weight};
+use super::curvature::{LocalGaussian, climb, log_mean_weight};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -77,10 +77,11 @@ impl Place {
         if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
             let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
             climb(gradient, continuous, &mut point)?;
-            if let Some((whitening, log_mass)) = local_mass(whitened, gradient, continuous, &point, seed)?
+            if let Some(local) = LocalGaussian::new(whitened, gradient, continuous, &point, seed)?
+                && let Some(log_mass) = local.log_mass()
                 && !(log_mass <= place.log_mass)
             {
-                place = Self { mean: point, shape: Shape::Gaussian(whitening, continuous.to_vec()), log_mass };
+                place = Self { mean: point, shape: Shape::Gaussian(local.whitening, continuous.to_vec()), log_mass };
             }
         }
         Ok(place)

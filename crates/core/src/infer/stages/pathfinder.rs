@@ -5,7 +5,7 @@
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
 use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
-use super::curvature::{climb, local_gaussian};
+use super::curvature::{LocalGaussian, climb};
 use super::gibbs::sweep;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -211,6 +211,6 @@ fn gaussian(
     let Some(gradient) = gradient.filter(|_| !continuous.is_empty()) else {
         return Ok(Some(Mode { z: point, whitening: Whitening::Diagonal(Vec::new()), elbo: 0.0 }));
     };
-    let found = local_gaussian(model, gradient, continuous, &point, seed)?;
-    Ok(found.map(|(whitening, elbo)| Mode { z: point, whitening, elbo }))
+    let Some(local) = LocalGaussian::new(model, gradient, continuous, &point, seed)? else { return Ok(None) };
+    Ok(local.elbo().map(|elbo| Mode { z: point, whitening: local.whitening, elbo }))
 }

@@ -53,20 +53,24 @@ pub(in crate::infer) fn thinned(u: &Batch, len: usize) -> Batch {
     taken(u, &(0..len).map(|to| to * u.draws_len() / len).collect::<Vec<_>>())
 }
 
-/// Systematic resampling with a fixed offset: the number of copies of each draw differs from its expectation by less than one.
+/// Systematic sampling with a fixed offset, of `len` numbers in proportion to weights with this sum: how often each is drawn differs
+/// from its expectation by less than one.
+pub(super) fn systematic(log_weights: &[f64], log_sum: f64, len: usize) -> impl Iterator<Item = usize> {
+    let weight = move |s: usize| (log_weights[s] - log_sum).exp();
+    let (mut s, mut reached) = (0, weight(0));
+    (0..len).map(move |to| {
+        let goal = (to as f64 + 0.5) / len as f64;
+        while reached < goal && s + 1 < log_weights.len() {
+            s += 1;
+            reached += weight(s);
+        }
+        s
+    })
+}
+
+/// Draws by systematic resampling; the weights sum to 1.
 pub(in crate::infer) fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
-    let (mut s, mut reached) = (0, log_weights[0].exp());
-    let from: Vec<usize> = (0..len)
-        .map(|to| {
-            let goal = (to as f64 + 0.5) / len as f64;
-            while reached < goal && s + 1 < u.draws_len() {
-                s += 1;
-                reached += log_weights[s].exp();
-            }
-            s
-        })
-        .collect();
-    taken(u, &from)
+    taken(u, &systematic(log_weights, 0.0, len).collect::<Vec<_>>())
 }
 
 /// The draw with the largest weight in each of `len` groups.

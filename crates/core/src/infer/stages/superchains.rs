@@ -2,10 +2,11 @@
 //! each, to see whether they end where the draws are.
 //!
 //! An approximation does not know what it misses. So some chains start far from it: at wide versions of its draws, where the ascents
-//! of the mode search ended, distinct ones first, and at draws whose importance weights say that the approximation has too little mass there. Chains that stay elsewhere show a part of the posterior
-//! without draws, if that part has mass. A lower bound on its mass comes from a simple distribution at the place where they stay.
+//! of the mode search ended, distinct ones first, and at draws whose importance weights say that the approximation has too little mass
+//! there. Chains that stay elsewhere show a part of the posterior without draws, if that part has mass. A lower bound on its mass comes
+//! from a simple distribution at the place where they stay.
 
-use super::curvature::{climb, local_mass};
+use super::curvature::{LocalGaussian, climb};
 use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
@@ -321,9 +322,8 @@ impl Scores {
             z[i] = value;
             let mut u = whitened.whiten(&Batch::from_columns(z, 1));
             climb(gradient, continuous, u.as_mut_slice())?;
-            let Some((_, log_mass)) = local_mass(whitened, gradient, continuous, u.as_slice(), seed)? else {
-                continue;
-            };
+            let local = LocalGaussian::new(whitened, gradient, continuous, u.as_slice(), seed)?;
+            let Some(log_mass) = local.and_then(|local| local.log_mass()) else { continue };
             let z = whitened.restored(&u).as_slice().to_vec();
             let share = share(log_mass, delivered.log_evidence);
             let is_there = |x: f64| (x - value).abs() < 0.5 * (value - mean).abs();
