@@ -169,6 +169,18 @@ impl Variational {
         &*self.recursive
     }
 
+    /// The names of the likelihood's factors, of the prior and of r.
+    pub(crate) fn part_names(&self) -> [String; 3] {
+        let mut factors: Vec<&str> = Vec::new();
+        for i in 0..self.likelihood.latents_len() {
+            let name = self.likelihood.factor_name(i);
+            if !factors.contains(&name) {
+                factors.push(name);
+            }
+        }
+        [factors.join(" and "), self.prior.name(), self.recursive.name()]
+    }
+
     /// The length of θ.
     pub fn theta_len(&self) -> usize {
         self.prior.parameters_len()

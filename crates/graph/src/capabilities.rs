@@ -1,8 +1,11 @@
 //! What a graph can do as a [`Model`]: log joint, gradient, local terms and conditionals.
 
+use super::distribution::Distribution;
 use super::model::{Blanket, GraphModel};
+use super::node::AnyDistribution;
 use super::tape::TILE;
 use super::truncated_sum::{known, short};
+use super::unconstrained::Coordinate;
 use hyperprior::model::{Conditionals, Fault, Gradient, Latents, Locals, Model, Support};
 use hyperprior::{Error, Result};
 use hyperprior_math::batch::Batch;
@@ -42,6 +45,15 @@ impl Model for GraphModel {
         Self::tiles(z, short, |first, short| {
             out[first..].iter_mut().zip(short).for_each(|(out, short)| *out = !short);
         });
+    }
+
+    fn flat_priors(&self) -> Vec<usize> {
+        let coordinates = self.unconstrained.coordinates.iter().zip(&self.columns);
+        let is_flat = |c: &Coordinate| {
+            let node = &self.graph.random[self.graph.leaves[c.leaf].random as usize];
+            matches!(node.distribution, AnyDistribution::Scalar(Distribution::Flat | Distribution::HalfFlat))
+        };
+        coordinates.filter(|(c, _)| is_flat(c)).filter_map(|(_, column)| column.map(|column| column as usize)).collect()
     }
 
     fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {

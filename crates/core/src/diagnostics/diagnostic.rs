@@ -94,6 +94,8 @@ pub enum Remedy {
 #[non_exhaustive]
 #[allow(missing_docs, reason = "the sentences of `Display` say what each number is")]
 pub enum Finding {
+    /// The posterior is improper along these latents, which have flat priors.
+    ImproperPosterior { latents: Vec<String> },
     /// The fit was stopped before its end.
     FitStopped { step: u64, steps: u64 },
     /// The bound had not converged.
@@ -190,6 +192,16 @@ impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let percent = |share: f64| 100.0 * share;
         match self {
+            Self::ImproperPosterior { latents } => {
+                let names = match latents.len() {
+                    0..=6 => latents.join(", "),
+                    len => format!("{} and {} others", latents[..5].join(", "), len - 5),
+                };
+                write!(
+                    f,
+                    "the posterior is improper: the data do not determine {names}, and flat priors leave it so. Proper priors are needed"
+                )
+            }
             Self::FitStopped { step, steps } => {
                 write!(
                     f,

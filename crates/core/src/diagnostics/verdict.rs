@@ -44,6 +44,10 @@ impl Inferred {
             // The draws no longer depend on the approximation.
             found.iter_mut().for_each(|one| one.severity = Severity::Note);
         }
+        if !self.improper.is_empty() {
+            let finding = Finding::ImproperPosterior { latents: self.improper.clone() };
+            found.insert(0, Diagnostic::new(Severity::Distrust, finding, Vec::new()));
+        }
         self.of_the_search(&mut found);
         self.of_the_draws(&mut found);
         found.sort_by_key(|found| std::cmp::Reverse(found.severity));

@@ -63,6 +63,10 @@ impl Model for Derived<'_> {
         self.model.work().saturating_mul(times)
     }
 
+    fn flat_priors(&self) -> Vec<usize> {
+        self.model.flat_priors()
+    }
+
     fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {
         self.model.fault(z, s)
     }

@@ -9,6 +9,7 @@ use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
+use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
 use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
@@ -291,14 +292,8 @@ fn finish(
     }
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
-    let mut factors: Vec<&str> = Vec::new();
-    for i in 0..q.likelihood().latents_len() {
-        let name = q.likelihood().factor_name(i);
-        if !factors.contains(&name) {
-            factors.push(name);
-        }
-    }
-    let parts = [factors.join(" and "), q.prior().name(), q.recursive().name()];
+    let improper = improper_latents(whitened.model(), &z)?;
+    let parts = q.part_names();
     let (location, whitening) = whitened.place();
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
@@ -319,6 +314,7 @@ fn finish(
         fitted,
         correct,
         missed_mode,
+        improper,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,
         bridge: None,
@@ -341,7 +337,12 @@ fn needs_chains(inferred: &Inferred, model: &WhitenedModel<dyn Model + '_>, sett
     let is_evidence_good = inferred.bounds.log_evidence.standard_error <= EVIDENCE_ERROR_MAX;
     let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good() || !is_evidence_good;
     let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
-    is_default && is_doubtful && !is_stopped && model.gradient().is_some() && !model.continuous().is_empty()
+    is_default
+        && is_doubtful
+        && inferred.improper.is_empty()
+        && !is_stopped
+        && model.gradient().is_some()
+        && !model.continuous().is_empty()
 }
 
 /// Replaces the draws with those of the No-U-Turn sampler, if its chains agree.

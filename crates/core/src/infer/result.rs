@@ -44,6 +44,8 @@ pub struct Inferred {
     pub correct: Correction,
     /// The largest mode that the mode search found and the draws missed.
     pub missed_mode: Option<MissedMode>,
+    /// The latents along which the posterior is improper.
+    pub improper: Vec<String>,
     /// Chains from elsewhere; `None` if the draws were not moved.
     pub superchains: Option<Superchains>,
     /// Chains of the No-U-Turn sampler; `None` if they were not needed.

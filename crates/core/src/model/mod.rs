@@ -80,6 +80,12 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Continuous latents whose priors may be improper. The posterior is examined for being improper along these; a model that does not
+    /// know its priors leaves this as it is, and all are.
+    fn flat_priors(&self) -> Vec<usize> {
+        (0..self.latents().len()).filter(|i| !self.latents().support(*i).is_discrete()).collect()
+    }
+
     /// Which draws cost about as much as [`work`](Self::work), and not many times more: a mode search prefers to start from these.
     fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
         out.fill(true);

@@ -17,9 +17,10 @@ const TRIES: usize = 16;
 const SHORTER: f64 = 0.4;
 /// The longest step along a latent, relative to its size or to 1.
 const LONGEST: f64 = 10.0;
-/// The least curvature along a latent: of a Gaussian, and for the steps of Newton's method.
+/// The least curvature along a latent: of a Gaussian, for the steps of Newton's method, and for Laplace's.
 const FLAT: f64 = 1e-4;
 const FLAT_STEPS: f64 = 1e-16;
+const FLAT_LAPLACE: f64 = 1e-300;
 /// The number of draws from which the ELBO of a Gaussian is estimated.
 const DRAWS: usize = 128;
 /// The number of largest weights that are left out of a mean.
@@ -180,6 +181,28 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
         }
     }
     Ok(())
+}
+
+/// Laplace's approximation to the log of the integral over the continuous latents, at their mode; `None` if it is not finite or there are
+/// too many.
+pub(super) fn laplace(
+    model: &dyn Model,
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    mode: &[f64],
+) -> Result<Option<f64>> {
+    let n = continuous.len();
+    if n > FULL_MAX {
+        return Ok(None);
+    }
+    let mut log_p = [0.0];
+    model.log_joint(&Batch::from_columns(mode.to_vec(), 1), &mut log_p)?;
+    let Some(whitening) = curvature(gradient, continuous, mode)?.and_then(|c| full_whitening(&c, n, FLAT_LAPLACE))
+    else {
+        return Ok(None);
+    };
+    let log_integral = log_p[0] + whitening.log_volume(n) + n as f64 * HALF_LN_2_PI;
+    Ok(Some(log_integral).filter(|x| x.is_finite()))
 }
 
 /// The Gaussian with the curvature at a point, and importance weights of draws from it.

@@ -7,6 +7,7 @@ pub(super) mod enumeration;
 pub(super) mod gaussian;
 pub(super) mod gibbs;
 mod hmc;
+pub(super) mod improper;
 pub(super) mod missed_modes;
 mod missing_mass;
 pub(super) mod model_selection;

@@ -161,6 +161,11 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
         Whitening::Full(product)
     }
 
+    /// The model in its own coordinates.
+    pub(in crate::infer) fn model(&self) -> &'a M {
+        self.model
+    }
+
     /// The columns of the continuous latents.
     pub(in crate::infer) fn continuous(&self) -> &[usize] {
         &self.continuous
@@ -196,6 +201,10 @@ impl<M: Model + ?Sized> Model for WhitenedModel<'_, M> {
 
     fn gradient(&self) -> Option<&dyn Gradient> {
         self.model.gradient().map(|_| self as &dyn Gradient)
+    }
+
+    fn flat_priors(&self) -> Vec<usize> {
+        self.model.flat_priors()
     }
 
     fn fault(&self, u: &Batch, s: usize) -> Option<Fault> {

@@ -1,0 +1,109 @@
+//! Posteriors of whole programs against exact ones: long tails, improper posteriors, data in any unit.
+
+use hyperprior::Quiet;
+use hyperprior::diagnostics::Verdict;
+use hyperprior::infer::{InferSettings, Inferred, Source};
+use hyperprior::posterior::{Summary, summarise};
+use hyperprior_bugs::{Array, Data, Options, compile};
+use hyperprior_graph::Marginalise;
+use hyperprior_graph::fit::Task;
+
+/// The summaries of a fit with default settings, and the fit itself.
+fn fit(model: &str, data: &Data, seed: u64) -> (Vec<Summary>, Inferred) {
+    let compiled = compile(model, "model", data, &Options::default()).expect("a model");
+    let task = Task::new(compiled.graph, &Marginalise::Auto, &[]).expect("a task");
+    let posterior = task.run(&InferSettings::default().seed(seed), &mut Quiet).expect("a posterior");
+    let Source::Approximate(inferred) = posterior.source else { panic!("an approximation") };
+    (summarise(&posterior.draws), *inferred)
+}
+
+fn named<'a>(summaries: &'a [Summary], name: &str) -> &'a Summary {
+    summaries.iter().find(|one| one.name == name).expect("a quantity of the model")
+}
+
+/// The mean and the standard deviation of s given three observations, with m integrated out: p(s) ∝ s⁻² exp(−Σ(y − ȳ)²/2s²).
+fn exact(squares: f64) -> (f64, f64) {
+    let density = |s: f64| (-0.5 * squares / (s * s)).exp() / (s * s);
+    let step = 1e-3;
+    let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+    for k in 1..100_000 {
+        let s = (f64::from(k) - 0.5) * step;
+        let p = density(s);
+        mass += p;
+        first += p * s;
+        second += p * s * s;
+    }
+    let mean = first / mass;
+    (mean, (second / mass - mean * mean).sqrt())
+}
+
+#[test]
+fn the_long_tail_of_a_scale_with_three_observations() {
+    let model = "model { for (i in 1:3) { y[i] ~ dnorm(m, 1 / (s * s)) } m ~ dnorm(0, 1.0E-6) s ~ dunif(0, 100) }";
+    let data = Data::default().with("y", Array::vector(vec![1.0, 2.0, 4.0]));
+    let (mean, deviation) = exact(14.0 / 3.0);
+    for seed in 1..=3 {
+        let (summaries, inferred) = fit(model, &data, seed);
+        let s = named(&summaries, "s");
+        // With importance weights alone, the mean would be below three quarters of this.
+        assert!((s.mean - mean).abs() < 0.1 * deviation, "seed {seed}: {} against {mean}", s.mean);
+        let is_short = s.sd < 0.85 * deviation;
+        assert!(!is_short || inferred.verdict() > Verdict::Trust, "seed {seed}: {} against {deviation}", s.sd);
+    }
+}
+
+/// Models with flat priors, their data, and the latents along which the posterior is improper.
+fn with_flat_priors() -> Vec<(&'static str, Data, &'static [&'static str])> {
+    let data = |y: &[f64]| Data::default().with("y", Array::vector(y.to_vec()));
+    let with_x = |x: &[f64], y: &[f64]| data(y).with("x", Array::vector(x.to_vec()));
+    let effects = "model { for (j in 1:8) { y[j] ~ dnorm(theta[j], 1) theta[j] ~ dnorm(mu, exp(-2 * log_s)) }
+        mu ~ dflat() log_s ~ dflat() }";
+    let scale = "model { for (j in 1:3) { y[j] ~ dnorm(theta[j], 1) theta[j] ~ dnorm(mu, 1 / (s * s)) }
+        mu ~ dflat() s ~ dflat() T(0,) }";
+    let logistic = "model { for (i in 1:6) { y[i] ~ dbern(ilogit(a + b * x[i])) } a ~ dflat() b ~ dflat() }";
+    let student = "model { for (i in 1:3) { y[i] ~ dt(mu, exp(-2 * log_s), 2) } mu ~ dflat() log_s ~ dflat() }";
+    let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    vec![
+        ("model { y[1] ~ dnorm(a + b, 1) a ~ dflat() b ~ dflat() }", data(&[2.3]), &["a", "b"]),
+        (effects, data(&[1.2, -0.4, 0.8, 2.1, 0.3, -1.0, 0.6, 1.4]), &["log_s"]),
+        (logistic, with_x(&x, &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0]), &["a", "b"]),
+        // Proper: three groups with a flat scale, data that are not separable, and a location–scale family.
+        (scale, data(&[1.2, -0.4, 3.0]), &[]),
+        (logistic, with_x(&x, &[0.0, 0.0, 1.0, 0.0, 1.0, 1.0]), &[]),
+        (student, data(&[0.0, 1.0, 10.0]), &[]),
+    ]
+}
+
+#[test]
+fn improper_posteriors_are_recognised() {
+    for (model, data, expected) in with_flat_priors() {
+        let (_, inferred) = fit(model, &data, 1);
+        let mut found = inferred.improper.clone();
+        found.sort();
+        assert_eq!(found, expected, "{model}");
+        assert!(expected.is_empty() || inferred.verdict() == Verdict::Distrust, "{model}");
+    }
+}
+
+#[test]
+fn a_regression_in_dollars() {
+    // Each x twice, with residuals of opposite signs: least squares gives 12,000 and 3,500 exactly.
+    let x: Vec<f64> = (0..40).map(|i| f64::from(i / 2) / 2.0).collect();
+    let away = |i: usize| (4000.0 + 400.0 * (i / 2) as f64) * if i.is_multiple_of(2) { 1.0 } else { -1.0 };
+    let y: Vec<f64> = x.iter().enumerate().map(|(i, x)| 12_000.0 + 3500.0 * x + away(i)).collect();
+    let squares: f64 = (0..40).map(|i| away(i).powi(2)).sum();
+    let mean = x.iter().sum::<f64>() / 40.0;
+    let spread: f64 = x.iter().map(|x| (x - mean).powi(2)).sum();
+    // The slope has a t distribution with 38 degrees of freedom.
+    let deviation = (squares / 36.0 / spread).sqrt();
+    let model = "model { for (i in 1:40) { y[i] ~ dnorm(a + b * x[i], tau) }
+        a ~ dnorm(0, 1.0E-12) b ~ dnorm(0, 1.0E-12) tau ~ dgamma(0.001, 0.001) }";
+    let data = Data::default().with("y", Array::vector(y)).with("x", Array::vector(x));
+    for seed in 1..=4 {
+        let (summaries, inferred) = fit(model, &data, seed);
+        let b = named(&summaries, "b");
+        assert!((b.mean - 3500.0).abs() < 0.15 * deviation, "seed {seed}: {}", b.mean);
+        assert!((b.sd / deviation - 1.0).abs() < 0.1, "seed {seed}: {} against {deviation}", b.sd);
+        assert_eq!(inferred.verdict(), Verdict::Trust, "seed {seed}");
+    }
+}
