@@ -88,6 +88,8 @@ def row(found, uncorrected):
     khat = f"{found['khat']:.2f}" if found.get("khat") is not None else ""
     off, error = found.get("evidence", (None, None))
     evidence = "" if off is None else f"{off:+.2f}" + (f" ± {error:.2f}" if error else "")
+    if evidence and found["verdict"] == "distrust":
+        evidence = f"≥ {off:+.2f}"  # The estimate is reported as a lower bound.
     raw = [found["raw"]] if uncorrected else []
     cells = [found["name"], str(found["seed"]), f"{found['agree']} of {found['of']}", *raw, *worst, evidence]
     return [*cells, str(found.get("method") or ""), khat, found["verdict"], f"{found['seconds']:.1f}"]

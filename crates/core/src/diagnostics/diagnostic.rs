@@ -231,7 +231,7 @@ impl fmt::Display for Finding {
             Self::RestartsDisagree { rhat, latent } => {
                 write!(
                     f,
-                    "fits from different starts disagree about {latent} (R̂ = {rhat:.2}), although their ELBOs are close"
+                    "fits from different starts disagree about {latent} (R̂ = {rhat:.3}), although their ELBOs are close"
                 )
             }
             Self::HighKhat { khat, limit, is_confirmed: true, .. } => write!(

@@ -12,7 +12,9 @@ const NO_MEAN: f64 = 1.0;
 const ESS_MEANS: f64 = 100.0;
 /// Uncorrected draws are close to the posterior if importance weighting leaves this share of them effective.
 const EVEN_MIN: f64 = 0.8;
-/// Above this, the means of a latent differ between fits.
+/// Above this, the means of a latent differ between fits: those of two by more than a fifth of a standard deviation.
+const RESTARTS_RHAT_MAX: f64 = 1.01;
+/// Chains with a larger R̂ have not joined.
 const RHAT_MAX: f64 = 1.1;
 /// Draws with a larger correlation with where they started may still have the shares of modes that the approximation gave them.
 const MEMORY_MAX: f64 = 0.15;
@@ -97,7 +99,7 @@ impl Inferred {
             add(Severity::Distrust, finding, vec![other_method(suggested)]);
         }
         if let Some(Restarts { rhat: Some(rhat), latent, .. }) = &self.restarts
-            && *rhat > RHAT_MAX
+            && *rhat > RESTARTS_RHAT_MAX
         {
             let finding = Finding::RestartsDisagree { rhat: *rhat, latent: latent.clone() };
             let severity = if self.is_confirmed() { Severity::Note } else { Severity::Distrust };

@@ -126,12 +126,14 @@ pub enum Estimator {
 }
 
 impl Evidence {
-    /// Whether the estimate is reliable, and not just a lower bound: a bridge by its standard error; the mean of importance weights by
-    /// k̂, or because the ELBO, which is a lower bound, is nearly as high and the draws are trusted, so that nothing was missed.
+    /// Whether the estimate is reliable, and not just a lower bound, as it is if draws may miss a part of the posterior: a bridge by its
+    /// standard error; the mean of importance weights by k̂, or because the ELBO, which is a lower bound, is nearly as high and the draws
+    /// are trusted, so that nothing was missed.
     pub(super) fn is_good(self, elbo: f64, is_khat_good: bool, has_converged: bool, verdict: Option<Verdict>) -> bool {
         match self.by {
             Estimator::Summation => true,
-            Estimator::BridgeSampling => self.standard_error < TIGHT && verdict != Some(Verdict::Distrust),
+            _ if verdict == Some(Verdict::Distrust) => false,
+            Estimator::BridgeSampling => self.standard_error < TIGHT,
             Estimator::ImportanceSampling => {
                 let is_tight = self.log - elbo < TIGHT;
                 has_converged && (is_khat_good || (verdict == Some(Verdict::Trust) && is_tight))

@@ -34,12 +34,18 @@ fn every_method_finds_a_conjugate_posterior() {
     let model = rates();
     let (shape, rate) = (29.0_f64, 11.0);
     for method in ["auto", "mean-field", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
-        let found = infer(&model, &model.starts(1).unwrap(), &settings(method.parse().unwrap()), &mut Quiet).unwrap();
-        let drawn = model.complete(&found.z, &model.quantities(), 1).unwrap();
-        let (mean, sd) = moments(drawn.column(0));
-        // Five standard errors of the mean of 4000 draws are .08 sd, and of the sd 5.6 %.
-        assert!((mean - shape / rate).abs() < 0.08 * shape.sqrt() / rate, "{method}: mean {mean}");
-        assert!((sd / (shape.sqrt() / rate) - 1.0).abs() < 0.06, "{method}: sd {sd}");
+        let settings = settings(method.parse().unwrap());
+        let found = infer(&model, &model.starts(1).unwrap(), &settings, &mut Quiet).unwrap();
+        let plain = settings.correct(Correction::None);
+        let uncorrected = infer(&model, &model.starts(1).unwrap(), &plain, &mut Quiet).unwrap();
+        // The draws, and those of the approximation alone, which a correction would mend.
+        for z in [&found.z, &uncorrected.z] {
+            let drawn = model.complete(z, &model.quantities(), 1).unwrap();
+            let (mean, sd) = moments(drawn.column(0));
+            // Five standard errors of the mean of 4000 draws are .08 sd, and of the sd 5.6 %.
+            assert!((mean - shape / rate).abs() < 0.08 * shape.sqrt() / rate, "{method}: mean {mean}");
+            assert!((sd / (shape.sqrt() / rate) - 1.0).abs() < 0.06, "{method}: sd {sd}");
+        }
         // The evidence of the Gamma–Poisson model, exactly.
         let factorials: f64 =
             [6.0, 1.0, 24.0, 1.0, 120.0, 2.0, 2.0, 720.0, 1.0, 6.0].iter().map(|x: &f64| x.ln()).sum();
@@ -47,6 +53,13 @@ fn every_method_finds_a_conjugate_posterior() {
         let exact = log_gamma(shape) - shape * rate.ln() - log_gamma(2.0) - factorials;
         let evidence = found.bounds.log_evidence;
         assert!((evidence.value - exact).abs() < 5.0 * evidence.standard_error.max(2e-4), "{method}: {evidence:?}");
+        // A log-normal is this close to the gamma distribution.
+        let elbo = uncorrected.bounds.elbo;
+        let gap = exact - elbo.value;
+        assert!(
+            gap > -5.0 * elbo.standard_error && gap < 0.005 + 5.0 * elbo.standard_error,
+            "{method}: {elbo:?} {exact}"
+        );
     }
 }
 
@@ -72,9 +85,15 @@ fn switch() -> Graph {
 
 #[test]
 fn modes_far_apart_have_their_shares() {
-    for which in [Marginalise::Auto, Marginalise::Nothing] {
+    for (which, correct) in [
+        (Marginalise::Auto, Correction::ResampleMove),
+        (Marginalise::Auto, Correction::None),
+        (Marginalise::Nothing, Correction::ResampleMove),
+        (Marginalise::Nothing, Correction::None),
+    ] {
         let model = switch().model_with(&which).unwrap();
-        let found = infer(&model, &model.starts(1).unwrap(), &settings(Method::Auto), &mut Quiet).unwrap();
+        let settings = settings(Method::Auto).correct(correct);
+        let found = infer(&model, &model.starts(1).unwrap(), &settings, &mut Quiet).unwrap();
         let quantities = model.quantities();
         let drawn = model.complete(&found.z, &quantities, 1).unwrap();
         let column = |name: &str| drawn.column(quantities.iter().position(|q| q.name == name).unwrap());
