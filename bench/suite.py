@@ -4,10 +4,10 @@
 suite.py BINARY FOLDER [FOLDER ...] [--seeds 1,2,3] [--jobs N] [--limit SECONDS] [--only NAME,...] [--uncorrected]
          [--reference NAME=FILE ...]
 
-FOLDER/NAME has model.bug, data.json and reference.json: {"parameters": {"x[1]": {"mean": ..., "sd": ..., "pmf": {...}}},
+FOLDER/NAME has model.bug, data.json or data.R, and reference.json: {"parameters": {"x[1]": {"mean": ..., "sd": ..., "pmf": {...}}},
 "log_evidence": ...}, with the names under "unreliable" left out. A continuous parameter agrees if its mean is within 0.1 standard
-deviations and its standard deviation within 15 %; a discrete one if every probability is within 0.03. A fit is right if 80 % of its
-parameters agree. --uncorrected also fits with --correct none, for a column with the share of parameters that agree then.
+deviations and its standard deviation within 15 %; a discrete one if every probability is within 0.03. If a parameter of the reference
+has an "mcse", three of these are deducted from differences. A fit is right if 80 % of its parameters agree. --uncorrected also fits with --correct none, for a column with the share of parameters that agree then.
 
 Prints a table in Markdown, and then the faults: a wrong fit with the verdict "trust", a fit with the verdict "means only" and a mean
 more than 0.2 standard deviations off, and right fits that are not trusted. Exits with 1 if there is one of the first two.
@@ -34,11 +34,13 @@ def apart(own, other):
     if other.get("pmf"):
         found, exact = by_value(own.get("pmf")), by_value(other["pmf"])
         return [("p", max(abs(found.get(v, 0) - p) for v, p in exact.items()))]
-    return [("mean", abs(own["mean"] - other["mean"]) / other["sd"]), ("sd", abs(own["sd"] / other["sd"] - 1))]
+    error = 3 * other.get("mcse", 0) / other["sd"]
+    return [("mean", max(abs(own["mean"] - other["mean"]) / other["sd"] - error, 0)), ("sd", max(abs(own["sd"] / other["sd"] - 1) - error, 0))]
 
 
 def fit(options, folder, seed, *more):
-    command = [options.binary, "fit", folder / "model.bug", "--data", folder / "data.json", "--json", "--quiet", "--seed", seed, *more]
+    data = next(path for path in (folder / "data.json", folder / "data.R") if path.exists())
+    command = [options.binary, "fit", folder / "model.bug", "--data", data, "--json", "--quiet", "--seed", seed, *more]
     began = time.time()
     try:
         ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=options.limit)
@@ -58,7 +60,7 @@ def compare(told, parameters):
         compared += 1
         distances = apart(own, other)
         agree += all(distance <= LIMITS[kind] for kind, distance in distances)
-        off = max(off, abs(own["mean"] - other["mean"]) / other["sd"])
+        off = max(off, (abs(own["mean"] - other["mean"]) - 3 * other.get("mcse", 0)) / other["sd"])
         for kind, distance in distances:
             worst[kind] = max(worst.get(kind, 0), distance)
     return agree, compared or len(parameters), worst, off

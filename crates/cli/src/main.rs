@@ -10,7 +10,6 @@ mod predict;
 mod progress;
 mod render;
 mod run_dir;
-mod save_interval;
 mod studies;
 mod topics;
 

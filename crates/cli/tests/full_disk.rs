@@ -100,7 +100,8 @@ fn a_training_that_cannot_be_saved_continues() {
 #[test]
 fn a_checkpoint_stays_intact_when_the_next_does_not_fit() {
     let folder = Folder::new("full-checkpoint");
-    let run = "HYPERPRIOR_SAVE_SECONDS=0 \"$HYPERPRIOR\" topics bible --layers 2 --epochs 4 --method mean-field --heldout 0.01 --json";
+    let run =
+        "\"$HYPERPRIOR\" topics bible --save-every 0 --layers 2 --epochs 4 --method mean-field --heldout 0.01 --json";
     let script = format!(
         "{run} --quiet > alone
          {run} --out \"$DISK/run\" > printed; echo $? > code; ls -A \"$DISK/run\" > left; cp \"$DISK/run/checkpoint\" kept

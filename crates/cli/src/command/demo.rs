@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::fit;
 use crate::progress::StopFlag;
 use crate::render::html;
-use crate::run_dir::RunDirectory;
+use crate::run_dir::{RunDirectory, SAVE_EVERY};
 use crate::studies::reproduce::{self, Target, pictures};
 use crate::topics;
 use clap::Args;
@@ -110,7 +110,7 @@ impl Demo {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             fingerprint: input.fingerprint()?,
             monitor: String::new(),
-            save_every: 20.0,
+            save_every: SAVE_EVERY,
             ppc: true,
             loo: false,
             linear_response: false,
@@ -128,6 +128,7 @@ impl Demo {
             corpus: "bible".into(),
             heldout: 0.1,
             words: 8,
+            save_every: SAVE_EVERY,
             read: None,
             train: Settings::default().layers(layers).seed(self.seed),
         };

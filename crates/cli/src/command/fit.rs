@@ -3,6 +3,7 @@
 use super::input::Input;
 use crate::error::CliError;
 use crate::fit::{Config, Job};
+use crate::run_dir::SAVE_EVERY;
 use clap::{Args, ValueEnum};
 use hyperprior::infer::{
     Correction, DRAWS_MIN, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart,
@@ -88,7 +89,7 @@ pub struct Fit {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Seconds between checkpoints in --out, for `hyperprior resume`
-    #[arg(long, default_value_t = 20.0, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value_t = SAVE_EVERY, value_name = "SECONDS", value_parser = seconds)]
     save_every: f64,
     /// Exit with code 3 if the verdict is not `trust`
     #[arg(long)]
@@ -140,7 +141,7 @@ fn size(text: &str) -> Result<f64, String> {
     }
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
+pub(super) fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds >= 0.0 && seconds.is_finite() => Ok(seconds),
         _ => Err("write a number of seconds, 0 or more".to_owned()),

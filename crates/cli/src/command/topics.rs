@@ -1,7 +1,9 @@
 //! `hyperprior topics`: the topics of a text corpus.
 
+use crate::command::fit::seconds;
 use crate::command::infer::Infer;
 use crate::error::CliError;
+use crate::run_dir::SAVE_EVERY;
 use crate::topics::{Config, Input, Job, Layers};
 use clap::{Args, Subcommand};
 use hyperprior_def::{Error, Family, Method, Settings, WeightPosterior};
@@ -79,6 +81,9 @@ pub struct Topics {
     /// `hyperprior topics infer` and the checkpoint for `hyperprior resume` [default: none]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Seconds between checkpoints in --out, for `hyperprior resume`
+    #[arg(long, default_value_t = SAVE_EVERY, value_name = "SECONDS", value_parser = seconds)]
+    save_every: f64,
     /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
@@ -127,6 +132,7 @@ impl Topics {
             corpus: self.input.corpus().to_owned(),
             heldout: self.heldout,
             words: self.words.into(),
+            save_every: self.save_every,
             read: self.input.settings(),
             train: Settings::default()
                 .layers(self.layers.of(self.family))

@@ -25,6 +25,8 @@ use std::path::{Path, PathBuf};
 
 /// The file from which an interrupted run resumes.
 pub const CHECKPOINT: &str = "checkpoint";
+/// The default number of seconds between checkpoints: at most this much work is lost when a run is killed.
+pub const SAVE_EVERY: f64 = 20.0;
 /// The file with the trained topic model, for new documents.
 pub const MODEL: &str = "model";
 

@@ -3,7 +3,7 @@
 use super::summary::TopicsReport;
 use crate::error::CliError;
 use crate::render::html;
-use crate::run_dir::{Columns, RunDirectory, WriteError, read_config};
+use crate::run_dir::{Columns, RunDirectory, SAVE_EVERY, WriteError, read_config};
 use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
 use hyperprior_def::topics::Topic;
@@ -22,10 +22,18 @@ pub struct Config {
     pub heldout: f64,
     /// The number of words to show per topic.
     pub words: usize,
+    /// Seconds between checkpoints.
+    #[serde(default = "save_every")]
+    pub save_every: f64,
     /// The settings for reading the corpus; none for `bible`.
     pub read: Option<ReadSettings>,
     /// The settings of the training.
     pub train: Settings,
+}
+
+/// For runs of earlier versions.
+fn save_every() -> f64 {
+    SAVE_EVERY
 }
 
 impl Config {

@@ -4,7 +4,6 @@ use super::{Config, Glance, HeldOut, TopicsReport, Watch, name_of, read_again, r
 use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::run_dir::{CHECKPOINT, RunDirectory};
-use crate::save_interval;
 use hyperprior_def::{Activity, Corpus, Topics, Training};
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -49,7 +48,7 @@ impl Job {
         is_resumed: bool,
     ) -> Result<(), CliError> {
         let began = Instant::now();
-        let interval = save_interval::interval()?;
+        let interval = Duration::try_from_secs_f64(self.config.save_every).unwrap_or(Duration::MAX);
         let stop = StopFlag::on_signals_after_results();
         let mut watch = Watch::new(self.config.train.epochs, self.quiet);
         let (corpus, notes) = read()?;

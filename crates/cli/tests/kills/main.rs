@@ -17,7 +17,7 @@ fn kills() -> usize {
 #[test]
 fn killed_topics_resume_to_the_same_files() {
     let case = Case {
-        begin: "topics bible --layers 6,3 --epochs 6 --heldout 0.01 --quiet",
+        begin: "topics bible --layers 6,3 --epochs 6 --heldout 0.01 --quiet --save-every 0",
         resume: "resume --quiet",
         checkpoint: "checkpoint",
         exact: &["model", "trace.csv", "topics.json", "activations.csv", "weights.parquet", "config.toml"],
@@ -51,11 +51,10 @@ fn killed_fits_resume_to_the_same_files() {
 fn a_checkpoint_with_other_settings_is_refused() {
     let folder = Folder::new("kills-settings");
     let [one, other] = ["one", "other"].map(|name| folder.path(name).display().to_string());
-    let train = "topics bible --layers 2 --method mean-field --heldout 0.01 --quiet";
+    let train = "topics bible --layers 2 --method mean-field --heldout 0.01 --quiet --save-every 0";
     let killed = |line: &str, out: &str| {
         let checkpoint = std::path::Path::new(out).join("checkpoint");
         let mut child = support::command(&format!("{line} --out {out}"))
-            .env("HYPERPRIOR_SAVE_SECONDS", "0")
             .stdout(std::process::Stdio::null())
             .spawn()
             .expect("the binary runs");

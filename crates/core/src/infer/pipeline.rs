@@ -46,8 +46,9 @@ const TRIES: u64 = 2;
 const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
-/// The most gradients of the No-U-Turn sampler; for a large model, `WORK` limits them.
-const GRADIENTS_MAX: usize = 3_000_000;
+/// The most gradients of the No-U-Turn sampler, and the most work.
+const GRADIENTS_MAX: usize = 6_000_000;
+const NUTS_WORK: f64 = 2.4e10;
 /// An evidence with a larger standard error rests on few draws.
 const EVIDENCE_ERROR_MAX: f64 = 0.1;
 /// The error of the importance weights that the moves may leave, in standard deviations.
@@ -354,7 +355,7 @@ fn with_chains(
     work: &mut Work,
 ) -> Result<Inferred> {
     let settings = work.settings;
-    let gradients = (WORK[1] / (3.0 * whitened.work() as f64)) as usize;
+    let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
     let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };
     let starts = run.one_of_each(delivered.u);
     let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
