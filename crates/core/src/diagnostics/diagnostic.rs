@@ -124,6 +124,8 @@ pub enum Finding {
     SuperchainsWider { latent: String, spread: f64 },
     /// Most chains from overdispersed starts ended elsewhere.
     SuperchainsAway { away: usize, of: usize },
+    /// Chains from overdispersed starts still depend on their starts.
+    SuperchainsApart { rhat: f64, latent: String },
     /// Long chains from overdispersed starts have not converged.
     ChainsDisagree { rhat: f64, latent: String, divergent: f64 },
     /// Quantities whose tails are so heavy that their standard deviations are uncertain: how many of how many; and the worst of them,
@@ -272,6 +274,9 @@ impl fmt::Display for Finding {
                     f,
                     "{away} of {of} groups of chains from overdispersed starts did not come to where the draws are"
                 )
+            }
+            Self::SuperchainsApart { rhat, latent } => {
+                write!(f, "chains from overdispersed starts have not mixed (nested R̂ {rhat:.2} of {latent})")
             }
             Self::ChainsDisagree { rhat, latent, divergent } => write!(
                 f,

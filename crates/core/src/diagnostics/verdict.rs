@@ -61,10 +61,15 @@ impl Inferred {
         self.long_chains().is_some() || self.have_mixed()
     }
 
+    /// Whether the draws depend little on where they started.
+    fn have_forgotten(&self) -> bool {
+        self.moved.is_some_and(|moved| moved.memory <= MEMORY_MAX)
+    }
+
     /// Whether the moves of the approximation's draws were enough, by what the superchains say.
     fn have_mixed(&self) -> bool {
-        self.moved.is_some_and(|moved| moved.memory <= MEMORY_MAX)
-            && self.superchains.as_ref().is_some_and(Superchains::agrees)
+        let is_joined = |found: &Superchains| found.agrees() && found.have_joined();
+        self.have_forgotten() && self.superchains.as_ref().is_some_and(is_joined)
     }
 
     fn of_the_fit(&self) -> Option<Diagnostic> {
@@ -163,6 +168,11 @@ impl Inferred {
         }
         if let Some(chains) = &self.superchains {
             of_superchains(chains, &mut add);
+            // Draws that are all in one of two places have forgotten their starts and know nothing of the other place.
+            if self.have_forgotten() && !chains.have_joined() {
+                let (rhat, latent) = (chains.joined_rhat, chains.slowest.clone());
+                add(Severity::Distrust, Finding::SuperchainsApart { rhat, latent }, vec![other_method(&["mixture:16"])]);
+            }
         }
         let is_widening = self.moved.is_some_and(|moved| moved.drift > TAIL_DRIFT_MAX && !moved.stopped);
         if let Some(latent) = self.drifting.clone().filter(|_| is_widening) {

@@ -153,6 +153,11 @@ pub struct Superchains {
     pub nested_rhat: f64,
     /// The latent with that nested R̂.
     pub latent: String,
+    /// The same with normal scores of ranks, over the superchains that ended where the draws are or where there is mass.
+    #[serde(deserialize_with = "nullable")]
+    pub joined_rhat: f64,
+    /// The latent with that nested R̂.
+    pub slowest: String,
     /// How many superchains ended where there are hardly any draws.
     pub away: usize,
     /// The largest difference between the means of the other superchains and those of the draws, in standard deviations and as
@@ -174,6 +179,11 @@ impl Superchains {
     /// Whether the superchains confirm the draws: those that ended elsewhere found no mass, and the others agree with the draws.
     pub fn agrees(&self) -> bool {
         self.missed.is_none() && self.shift <= SHIFT_MAX && self.spread <= SPREAD_MAX && !self.strays()
+    }
+
+    /// Whether the superchains with mass have forgotten their starts.
+    pub(crate) fn have_joined(&self) -> bool {
+        !(self.joined_rhat > JOINED_RHAT_MAX)
     }
 
     /// Whether most superchains ended elsewhere.
@@ -232,6 +242,9 @@ pub(crate) const ESS_MIN: f64 = 400.0;
 
 /// The number of superchains.
 pub(crate) const SUPERCHAINS: usize = 16;
+
+/// The largest nested R̂ of superchains that have forgotten their starts. With 16 chains each, 1.03 is expected.
+pub(crate) const JOINED_RHAT_MAX: f64 = 1.2;
 
 /// The largest difference of means, in standard deviations, at which draws and superchains agree.
 pub(crate) const SHIFT_MAX: f64 = 0.2;

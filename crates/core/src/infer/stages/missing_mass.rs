@@ -31,6 +31,8 @@ pub(super) struct Place {
     shape: Shape,
     /// A lower bound on the log of its mass.
     log_mass: f64,
+    /// The same for the marginals alone.
+    log_mass_independent: f64,
 }
 
 enum Shape {
@@ -71,7 +73,7 @@ impl Place {
         // The width of a discrete latent that all chains agree on is not zero.
         let width = |i: usize| if latents.support(i).is_discrete() { sd[i].max(0.25) } else { sd[i] };
         let shape = Shape::Independent((0..latents.len()).map(width).collect());
-        let mut place = Self { mean, shape, log_mass };
+        let mut place = Self { mean, shape, log_mass, log_mass_independent: log_mass };
         let continuous = whitened.continuous();
         let best = own.clone().max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]));
         if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
@@ -81,10 +83,16 @@ impl Place {
                 && let Some(log_mass) = local.log_mass()
                 && !(log_mass <= place.log_mass)
             {
-                place = Self { mean: point, shape: Shape::Gaussian(local.whitening, continuous.to_vec()), log_mass };
+                let shape = Shape::Gaussian(local.whitening, continuous.to_vec());
+                place = Self { mean: point, shape, log_mass, ..place };
             }
         }
         Ok(place)
+    }
+
+    /// Whether where the superchain stays, not only the nearest mode, has a share of the posterior that is not small.
+    pub(super) fn has_mass(&self, log_evidence: f64) -> bool {
+        share(self.log_mass_independent, log_evidence) > SHARE_LARGE
     }
 
     /// The place as a missed mode, if it has mass and too few draws.

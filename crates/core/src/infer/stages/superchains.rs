@@ -10,7 +10,7 @@ use super::curvature::{LocalGaussian, climb};
 use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
-use crate::diagnostics::convergence::{moments, rhat};
+use crate::diagnostics::convergence::{self, moments};
 use crate::error::Result;
 use crate::infer::result::{MissedMode, SUPERCHAINS, Superchains};
 use crate::model::{Model, Support};
@@ -263,13 +263,23 @@ impl Scores {
             (0..SUPERCHAINS).map(|k| (0..scored.len()).any(|i| !(moments(own(i, k)).0.abs() <= ELSEWHERE))).collect();
         let mut found = Superchains { away: is_away.iter().filter(|x| **x).count(), ..Superchains::default() };
         let joined: Vec<usize> = (0..SUPERCHAINS).filter(|k| !is_away[*k]).collect();
+        let mut with_mass = joined.clone();
+        for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
+            let place = Place::new(whitened, chains, &log_p, of(k), seed)?;
+            found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
+            with_mass.extend(place.has_mass(delivered.log_evidence).then_some(k));
+        }
         for i in 0..latents.len() {
-            let rhat = rhat((0..SUPERCHAINS).map(|k| moments(&chains.column(i)[of(k)])));
+            let rhat = convergence::rhat((0..SUPERCHAINS).map(|k| moments(&chains.column(i)[of(k)])));
             if !(rhat <= found.nested_rhat) {
                 (found.nested_rhat, found.latent) = (rhat, latents.name(i));
             }
             if joined.len() < 2 {
                 continue;
+            }
+            let joined_rhat = convergence::rhat(with_mass.iter().map(|k| moments(own(i, *k))));
+            if !(joined_rhat <= found.joined_rhat) {
+                (found.joined_rhat, found.slowest) = (joined_rhat, latents.name(i));
             }
             let excess = |f: &dyn Fn(f64) -> f64, expected: f64| {
                 let means: Vec<f64> =
@@ -285,10 +295,6 @@ impl Scores {
             if spread > found.spread && !latents.support(i).is_discrete() {
                 (found.spread, found.spreading) = (spread, latents.name(i));
             }
-        }
-        for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
-            let place = Place::new(whitened, chains, &log_p, of(k), seed)?;
-            found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
         }
         found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
         Ok((found, is_away))
