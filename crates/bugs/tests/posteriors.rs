@@ -107,3 +107,46 @@ fn a_regression_in_dollars() {
         assert_eq!(inferred.verdict(), Verdict::Trust, "seed {seed}");
     }
 }
+
+/// Six groups of five: the mean and the standard deviation of the between-group share of the variance, with the group effects and the
+/// overall mean integrated out. Both precisions have Gamma(.001, .001) priors, so a between-group variance near zero is possible.
+fn exact_share(means: &[f64; 6], within: f64) -> (f64, f64) {
+    let centre = means.iter().sum::<f64>() / 6.0;
+    let between: f64 = means.iter().map(|m| (m - centre).powi(2)).sum();
+    let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
+    for i in 0..200 {
+        let log_w = -1.0 + 0.02 * f64::from(i);
+        for j in 0..3000 {
+            let log_b = -14.0 + 0.01 * f64::from(j);
+            let (w, b) = (log_w.exp(), log_b.exp());
+            let v = b + w / 5.0;
+            let prior = -0.001 * (log_w + log_b + 1.0 / w + 1.0 / b);
+            let p = (prior - 12.0 * log_w - 0.5 * within / w - 2.5 * v.ln() - 0.5 * between / v).exp();
+            let share = b / (b + w);
+            mass += p;
+            first += p * share;
+            second += p * share * share;
+        }
+    }
+    let mean = first / mass;
+    (mean, (second / mass - mean * mean).sqrt())
+}
+
+#[test]
+fn a_variance_component_near_zero() {
+    let effects = [-0.9, 0.2, 1.1, -0.3, 0.7, -0.8];
+    let residuals = [-2.1, -0.8, 0.1, 0.9, 1.9];
+    let y: Vec<f64> = effects.iter().flat_map(|e| residuals.map(|r| 10.0 + e + r)).collect();
+    let within = 6.0 * residuals.iter().map(|r| r * r).sum::<f64>();
+    let (mean, deviation) = exact_share(&effects, within);
+    let model = "model { for (i in 1:6) { for (j in 1:5) { y[5 * (i - 1) + j] ~ dnorm(mu[i], tau) } mu[i] ~ dnorm(m, tau.between) }
+        m ~ dnorm(0, 1.0E-10) tau ~ dgamma(0.001, 0.001) tau.between ~ dgamma(0.001, 0.001)
+        share <- tau / (tau + tau.between) }";
+    let data = Data::default().with("y", Array::vector(y));
+    for seed in 1..=3 {
+        let (summaries, inferred) = fit(model, &data, seed);
+        let share = named(&summaries, "share");
+        let is_right = (share.mean - mean).abs() < 0.1 * deviation && (share.sd / deviation - 1.0).abs() < 0.15;
+        assert!(is_right || inferred.verdict() == Verdict::Distrust, "seed {seed}: {share:?} {mean} {deviation}");
+    }
+}

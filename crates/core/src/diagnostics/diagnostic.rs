@@ -108,6 +108,8 @@ pub enum Finding {
     SelectionStopped,
     /// The mode search found a mode that the draws miss.
     MissedMode { share: f64, drawn: f64 },
+    /// The draws miss a tail of a latent.
+    MissedTail { latent: String, share: f64, drawn: f64 },
     /// Fits from different starts have different means.
     RestartsDisagree { rhat: f64, latent: String },
     /// The importance weights are unreliable.
@@ -227,6 +229,12 @@ impl fmt::Display for Finding {
             Self::MissedMode { share, drawn } => write!(
                 f,
                 "the search found a region with about {:.0} % of the posterior, but only {:.0} % of the draws are there",
+                percent(*share),
+                percent(*drawn)
+            ),
+            Self::MissedTail { latent, share, drawn } => write!(
+                f,
+                "a tail of {latent} has about {:.0} % of the posterior, but only {:.1} % of the draws are there",
                 percent(*share),
                 percent(*drawn)
             ),

@@ -2,8 +2,8 @@
 
 use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
 use crate::infer::{
-    Correction, DIVERGENT_MAX, ESS_MIN, Inferred, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX, SPREAD_MAX,
-    SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
+    Correction, DIVERGENT_MAX, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX,
+    SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
 };
 
 /// Above this the importance weights have no mean.
@@ -103,6 +103,11 @@ impl Inferred {
             let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
             add(Severity::Distrust, finding, vec![other_method(suggested)]);
         }
+        if let Some(missed) = self.missed_tail.clone() {
+            let MissedTail { latent, share, drawn } = missed;
+            let finding = Finding::MissedTail { latent, share, drawn };
+            add(Severity::Distrust, finding, Vec::new());
+        }
         if let Some(Restarts { rhat: Some(rhat), latent, .. }) = &self.restarts
             && *rhat > RESTARTS_RHAT_MAX
         {
@@ -171,7 +176,11 @@ impl Inferred {
             // Draws that are all in one of two places have forgotten their starts and know nothing of the other place.
             if self.have_forgotten() && !chains.have_joined() {
                 let (rhat, latent) = (chains.joined_rhat, chains.slowest.clone());
-                add(Severity::Distrust, Finding::SuperchainsApart { rhat, latent }, vec![other_method(&["mixture:16"])]);
+                add(
+                    Severity::Distrust,
+                    Finding::SuperchainsApart { rhat, latent },
+                    vec![other_method(&["mixture:16"])],
+                );
             }
         }
         let is_widening = self.moved.is_some_and(|moved| moved.drift > TAIL_DRIFT_MAX && !moved.stopped);

@@ -11,6 +11,7 @@ use super::stages::bridge::bridge;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
+use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
 use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
@@ -294,6 +295,8 @@ fn finish(
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let improper = improper_latents(whitened.model(), &z)?;
+    let tail = || missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed);
+    let missed_tail = if checked.is_some() { tail()? } else { None };
     let parts = q.part_names();
     let (location, whitening) = whitened.place();
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
@@ -316,6 +319,7 @@ fn finish(
         correct,
         missed_mode,
         improper,
+        missed_tail,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,
         bridge: None,
@@ -376,7 +380,8 @@ fn with_chains(
     let delivered = Delivered { u: &u, log_evidence, ..*delivered };
     let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
     let missed_mode = missed_mode(&z, log_evidence, known);
-    Ok(Inferred { z, missed_mode, superchains, nuts: Some(nuts), bridge, ..inferred })
+    let missed_tail = missed_tail(whitened.model(), &z, log_evidence, settings.seed)?;
+    Ok(Inferred { z, missed_mode, missed_tail, superchains, nuts: Some(nuts), bridge, ..inferred })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

@@ -44,6 +44,8 @@ pub struct Inferred {
     pub correct: Correction,
     /// The largest mode that the mode search found and the draws missed.
     pub missed_mode: Option<MissedMode>,
+    /// The largest tail of a latent that the draws missed.
+    pub missed_tail: Option<MissedTail>,
     /// The latents along which the posterior is improper.
     pub improper: Vec<String>,
     /// Chains from elsewhere; `None` if the draws were not moved.
@@ -262,6 +264,18 @@ pub struct MissedMode {
     /// Its location, in the model's coordinates.
     #[serde(skip)]
     pub z: Vec<f64>,
+}
+
+/// A tail of a latent, more than three standard deviations from the mean of the draws, that they missed. See [`Inferred`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct MissedTail {
+    /// The latent.
+    pub latent: String,
+    /// The tail's share of the posterior.
+    pub share: f64,
+    /// The share of the draws that lie there.
+    pub drawn: f64,
 }
 
 impl Default for MoveSummary {

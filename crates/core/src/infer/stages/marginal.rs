@@ -1,0 +1,94 @@
+//! The marginal density of one latent, away from the draws: the others are integrated out near their mode given that latent.
+
+use super::curvature::{LocalGaussian, climb, laplace};
+use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
+use crate::diagnostics::convergence::moments;
+use crate::error::Result;
+use crate::model::Model;
+use hyperprior_math::batch::Batch;
+
+/// A model whose continuous latents are scaled to mean 0 and variance 1 over draws.
+pub(super) struct Scaled<'a> {
+    pub(super) model: WhitenedModel<'a, dyn Model + 'a>,
+    /// The draws.
+    pub(super) u: Batch,
+}
+
+impl<'a> Scaled<'a> {
+    /// `None` if the draws of a latent are all the same.
+    pub(super) fn new(model: &'a (dyn Model + 'a), z: &Batch) -> Option<Self> {
+        let latents = model.latents();
+        let continuous = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete());
+        let (mean, variance): (Vec<f64>, Vec<f64>) = continuous.map(|i| moments(z.column(i))).unzip();
+        let sd: Vec<f64> = variance.iter().map(|x| x.sqrt()).collect();
+        let is_spread = sd.iter().all(|sd| *sd > 0.0 && sd.is_finite());
+        let model = WhitenedModel::new(model, mean, Whitening::Diagonal(sd));
+        is_spread.then(|| Self { u: model.whiten(z), model })
+    }
+
+    /// The marginal of a continuous latent.
+    pub(super) fn marginal(&self, latent: usize) -> Marginal<'_> {
+        let others = self.model.continuous().iter().copied().filter(|i| *i != latent).collect();
+        Marginal { scaled: self, latent, others }
+    }
+}
+
+/// The marginal density of a latent.
+pub(super) struct Marginal<'a> {
+    scaled: &'a Scaled<'a>,
+    latent: usize,
+    /// The other continuous latents.
+    others: Vec<usize>,
+}
+
+impl Marginal<'_> {
+    /// The farthest draw on one side of the mean: the discrete latents stay at its values.
+    pub(super) fn farthest(&self, side: f64) -> Vec<f64> {
+        let u = &self.scaled.u;
+        let x = |s: &usize| side * u.get(self.latent, *s);
+        let far = (0..u.draws_len()).max_by(|a, b| x(a).total_cmp(&x(b))).unwrap_or(0);
+        (0..u.columns_len()).map(|i| u.get(i, far)).collect()
+    }
+
+    /// The log of the marginal density at `at` by Laplace's method; the point becomes the mode of the others there.
+    pub(super) fn laplace(&self, at: f64, point: &mut Vec<f64>) -> Result<Option<f64>> {
+        let Some(gradient) = self.scaled.model.gradient() else { return Ok(None) };
+        self.to_mode(at, point)?;
+        laplace(&self.scaled.model, gradient, &self.others, point)
+    }
+
+    /// The same by importance sampling from a Gaussian at that mode: a lower bound, up to its Monte Carlo error.
+    pub(super) fn log_mass(&self, at: f64, point: &mut Vec<f64>, seed: u64) -> Result<Option<f64>> {
+        let Some(gradient) = self.scaled.model.gradient() else { return Ok(None) };
+        self.to_mode(at, point)?;
+        if self.others.is_empty() {
+            return laplace(&self.scaled.model, gradient, &self.others, point);
+        }
+        let local = LocalGaussian::new(&self.scaled.model, gradient, &self.others, point, seed)?;
+        Ok(local.and_then(|local| local.log_mass()))
+    }
+
+    /// Moves the other latents to their mode given this one. The search starts from the given point, or from where they are expected.
+    fn to_mode(&self, at: f64, point: &mut Vec<f64>) -> Result<()> {
+        let Scaled { model, u } = self.scaled;
+        let Some(gradient) = model.gradient() else { return Ok(()) };
+        let mut expected = point.clone();
+        let x = u.column(self.latent);
+        for i in &self.others {
+            let slope = x.iter().zip(u.column(*i)).map(|(x, y)| x * y).sum::<f64>() / x.len() as f64;
+            expected[*i] = slope * at;
+        }
+        (point[self.latent], expected[self.latent]) = (at, at);
+        let mut log_p = [0.0, 0.0];
+        let mut both = Batch::zeros(point.len(), 2);
+        for i in 0..point.len() {
+            both.column_mut(i).copy_from_slice(&[point[i], expected[i]]);
+        }
+        model.log_joint(&both, &mut log_p)?;
+        if !(log_p[0] >= log_p[1]) {
+            *point = expected;
+        }
+        climb(gradient, &self.others, point)
+    }
+}
