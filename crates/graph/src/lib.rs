@@ -26,6 +26,7 @@ mod linear_response;
 mod marginalise;
 mod matrix;
 mod model;
+mod neck;
 mod node;
 mod operation;
 mod outline;

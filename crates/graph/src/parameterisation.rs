@@ -4,7 +4,8 @@
 //! An effect x with location m and scale s, both random, is x itself if it is centred (degree 1), and (x − m) / s if it is not (degree 0).
 //! The first suits effects with much data, the second effects with little: there, x and s form a funnel. Between the two, the coordinate
 //! y has location c m and scale s^c, and x = m + s^(1 − c) (y − c m). Here m and s are measured from typical values, so that y stays
-//! where it is while c is learnt. The degrees c maximise the ELBO of a factorised Gaussian.
+//! where it is while c is learnt. The degrees c maximise the ELBO of a factorised Gaussian, except that effects whose scale may be near
+//! zero are not centred at all.
 //! All are the same model, so that the degrees affect how hard it is to fit, never its posterior.
 
 use super::centring::{Centring, Degree, Degrees};
@@ -13,6 +14,7 @@ use super::elimination::Marginalise;
 use super::expression::{Expr, Node};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
+use super::neck::with_neck;
 use super::node::{AnyDistribution, Graph};
 use super::unconstrained::{Coordinate, Transform};
 use hyperprior::infer::{Mode, mode_search};
@@ -162,6 +164,7 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     let modes = mode_search(&free, &free.starts(SEED).ok()?, SEED, &mut Quiet).ok()?.modes;
     let near = draws_at(&modes[0]);
     let references = free.references(&near);
+    let has_neck = with_neck(&free, &near, SEED);
     let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
     let mut places = learnt.places();
     let mapped: Vec<Vec<Option<f64>>> = free
@@ -187,7 +190,7 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     for (l, coordinate) in learnt.unconstrained.coordinates.iter().enumerate() {
         if learnt.columns[l].is_some() && matches!(coordinate.transform, Transform::Degree) {
             let degree = 1.0 / (1.0 + (-logits.next()?).exp());
-            let degree = if degree < CLOSE {
+            let degree = if degree < CLOSE || has_neck[coordinate.leaf] {
                 0.0
             } else if degree > 1.0 - CLOSE {
                 1.0

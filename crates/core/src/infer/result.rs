@@ -220,6 +220,9 @@ pub struct NutsSummary {
     pub divergent: f64,
     /// The gradients of all chains.
     pub gradients: usize,
+    /// The chains that could not leave their starts during the first part of the warm-up, and were moved to where others were.
+    #[serde(default)]
+    pub stuck: usize,
     /// Whether the draws of the approximation, moved, have the same distribution as those of the chains.
     pub agrees: bool,
     /// Whether the draws are those of the chains.

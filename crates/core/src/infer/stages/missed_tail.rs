@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::infer::result::MissedTail;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
+use hyperprior_math::special::HALF_LN_2_PI;
 
 /// The distances from the mean at which the density is evaluated, in standard deviations.
 const DISTANCES: [f64; 9] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0];
@@ -38,7 +39,7 @@ pub(in crate::infer) fn missed_tail(
     for latent in latents.into_iter().take(((WORK / each) as usize).max(LEAST)) {
         let marginal = scaled.marginal(latent);
         for side in [1.0, -1.0] {
-            let share = tail_share(&marginal, side, log_evidence, seed)?;
+            let share = share_beyond(&marginal, side, log_evidence, seed)?;
             let is_there = |x: &&f64| side * **x > DISTANCES[0];
             let drawn = scaled.u.column(latent).iter().filter(is_there).count() as f64 / z.draws_len() as f64;
             if share > SHARE_MIN && drawn < FEW * share && found.as_ref().is_none_or(|other| share > other.share) {
@@ -49,8 +50,30 @@ pub(in crate::infer) fn missed_tail(
     Ok(found)
 }
 
+/// The share of the posterior in a tail of a latent: more than three standard deviations of some draws above their mean (`side` 1) or
+/// below it (−1). Beyond the mean, the marginal is taken to be normal.
+///
+/// ```
+/// use hyperprior::Batch;
+/// use hyperprior::infer::tail_share;
+/// use hyperprior::targets::Funnel;
+/// // Draws of the funnel's log scale, whose standard deviation is 3, from its middle only.
+/// let z = Batch::from_columns([vec![-0.5, 0.5, -0.5, 0.5], vec![-1.0, -1.0, 1.0, 1.0]].concat(), 4);
+/// assert!(tail_share(&Funnel::new(2)?, &z, 0, -1.0, 1)? > 0.1);
+/// # Ok::<(), hyperprior::Error>(())
+/// ```
+///
+/// # Errors
+/// Errors of the model.
+pub fn tail_share(model: &dyn Model, z: &Batch, latent: usize, side: f64, seed: u64) -> Result<f64> {
+    let Some(scaled) = Scaled::new(model, z).filter(|_| model.gradient().is_some()) else { return Ok(0.0) };
+    let marginal = scaled.marginal(latent);
+    let Some(centre) = marginal.log_mass(0.0, &mut marginal.farthest(side), seed)? else { return Ok(0.0) };
+    share_beyond(&marginal, side, centre + HALF_LN_2_PI, seed)
+}
+
 /// The share of the posterior beyond the first distance, by the trapezium rule.
-fn tail_share(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Result<f64> {
+fn share_beyond(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Result<f64> {
     let mut point = marginal.farthest(side);
     let (mut share, mut before): (f64, Option<(f64, f64)>) = (0.0, None);
     for distance in DISTANCES {

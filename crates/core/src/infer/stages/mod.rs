@@ -19,6 +19,7 @@ pub(super) mod pathfinder;
 pub(super) mod resample;
 pub(super) mod resample_move;
 pub(super) mod restarts;
+mod step_size;
 pub(super) mod superchains;
 pub(super) mod whitened;
 pub(super) mod whitening;

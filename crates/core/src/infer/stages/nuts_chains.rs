@@ -4,6 +4,7 @@
 use super::gibbs::sweep;
 use super::hmc::Phase;
 use super::nuts::{Transitions, no_u_turn};
+use super::step_size::StepSize;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -36,45 +37,6 @@ const PRIOR_DRAWS: f64 = 10.0;
 
 /// Samples agree if their distribution functions differ by at most this.
 const SAME: f64 = 0.05;
-
-/// Dual averaging of the step size (Nesterov, 2009; Hoffman and Gelman, 2014).
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct StepSize {
-    step: f64,
-    centre: f64,
-    error: f64,
-    ln_average: f64,
-    count: f64,
-}
-
-impl StepSize {
-    /// The constants of the averaging.
-    const SHRINKAGE: f64 = 0.05;
-    const DELAY: f64 = 10.0;
-    const FORGETTING: f64 = 0.75;
-
-    fn new(step: f64) -> Self {
-        Self { step, centre: (4.0 * step).ln(), error: 0.0, ln_average: 0.0, count: 0.0 }
-    }
-
-    /// Learns from the acceptance of a transition.
-    fn adapt(&mut self, accepted: f64, aim: f64) {
-        self.count += 1.0;
-        let weight = 1.0 / (self.count + Self::DELAY);
-        self.error = (1.0 - weight) * self.error + weight * (aim - accepted);
-        let ln_step = self.centre - self.count.sqrt() / Self::SHRINKAGE * self.error;
-        let share = self.count.powf(-Self::FORGETTING);
-        self.ln_average = share * ln_step + (1.0 - share) * self.ln_average;
-        self.step = ln_step.exp();
-    }
-
-    /// Keeps the average from now on.
-    fn settle(&mut self) {
-        if self.count > 0.0 {
-            self.step = self.ln_average.exp();
-        }
-    }
-}
 
 /// Chains whose gradients are evaluated together.
 struct Block {
@@ -141,6 +103,8 @@ struct Position {
     transitions: usize,
     /// How often the aim of acceptance was raised.
     care: usize,
+    /// Chains that could not leave their starts.
+    stuck: usize,
 }
 
 struct Sampler<'a> {
@@ -195,11 +159,15 @@ pub(in crate::infer) fn nuts_chains(
     Ok(Some((sampler.draws(limits.draws), summary)))
 }
 
+/// Where the search for the step size starts.
+fn first_step(whitened: &WhitenedModel<dyn Model + '_>) -> f64 {
+    0.5 / (whitened.continuous().len() as f64).powf(0.25)
+}
+
 impl<'a> Sampler<'a> {
     fn new(whitened: &WhitenedModel<'a, dyn Model + 'a>, starts: &Batch, seed: u64) -> Self {
         let latents = whitened.latents();
         let discrete = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
-        let step = 0.5 / (whitened.continuous().len() as f64).powf(0.25);
         let block = |first: usize| {
             let mut u = Batch::zeros(latents.len(), BLOCK);
             (0..latents.len()).for_each(|i| u.column_mut(i).copy_from_slice(&starts.column(i)[first..first + BLOCK]));
@@ -208,7 +176,7 @@ impl<'a> Sampler<'a> {
                 log_p: vec![0.0; BLOCK],
                 d_u: Batch::zeros(latents.len(), BLOCK),
                 streams: (first..first + BLOCK).map(|c| stream(seed, Purpose::Nuts.step(), 0, c as u64)).collect(),
-                step: StepSize::new(step),
+                step: StepSize::new(first_step(whitened)),
                 is_known: false,
             }
         };
@@ -275,6 +243,9 @@ impl<'a> Sampler<'a> {
         if !is_adapting {
             self.at.transitions += TOGETHER * CHAINS;
         } else if self.kept.len() == WARM_UP[self.at.part] {
+            if self.at.part == 0 {
+                self.unstick();
+            }
             self.at.part += 1;
             if self.at.part < WARM_UP.len() {
                 self.whiten();
@@ -284,6 +255,31 @@ impl<'a> Sampler<'a> {
             self.kept.clear();
         }
         Ok(())
+    }
+
+    /// Moves chains that have not left their starts to others that have: there the sampler cannot move at all, so that nothing is learnt
+    /// from it, and the other chains would have to take its short steps.
+    fn unstick(&mut self) {
+        let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
+        let n = first.columns_len();
+        let is_stuck: Vec<bool> = (0..CHAINS).map(|c| (0..n).all(|i| first.get(i, c) == last.get(i, c))).collect();
+        let free: Vec<usize> = (0..CHAINS).filter(|c| !is_stuck[*c]).collect();
+        if 2 * free.len() < CHAINS {
+            return;
+        }
+        for (number, c) in (0..CHAINS).filter(|c| is_stuck[*c]).enumerate() {
+            let from = free[number % free.len()];
+            for i in 0..n {
+                let x = self.blocks[from / BLOCK].u.get(i, from % BLOCK);
+                self.blocks[c / BLOCK].u.set(i, c % BLOCK, x);
+                for kept in &mut self.kept {
+                    let x = kept.get(i, from);
+                    kept.set(i, c, x);
+                }
+            }
+            self.at.stuck += 1;
+            self.blocks[c / BLOCK].step = StepSize::new(first_step(&self.whitened));
+        }
     }
 
     /// New coordinates, in which the draws have mean zero and unit covariance.
@@ -328,8 +324,8 @@ impl<'a> Sampler<'a> {
 
     /// Returns to the last part of the warm-up, for shorter steps.
     fn restart_with_care(&mut self) {
-        let Position { gradients, care, .. } = self.at;
-        self.at = Position { part: WARM_UP.len() - 1, gradients, care: care + 1, ..Position::default() };
+        let Position { gradients, care, stuck, .. } = self.at;
+        self.at = Position { part: WARM_UP.len() - 1, gradients, care: care + 1, stuck, ..Position::default() };
         self.kept.clear();
         self.blocks.iter_mut().for_each(|block| block.step = StepSize::new(0.25 * block.step.step));
     }
@@ -355,6 +351,7 @@ impl<'a> Sampler<'a> {
             ess_tail: least(|one| one.ess_tail),
             divergent: self.at.divergent as f64 / self.at.transitions.max(1) as f64,
             gradients: self.at.gradients,
+            stuck: self.at.stuck,
             agrees: false,
             is_used: false,
             stopped: false,
