@@ -9,7 +9,7 @@ FOLDER/NAME has model.bug, data.json or data.R, and reference.json: {"parameters
 deviations and its standard deviation within 15 %; a discrete one if every probability is within 0.03. If a parameter of the reference
 has an "mcse", three of these are deducted from differences. A fit is right if 80 % of its parameters agree. --uncorrected also fits with --correct none, for a column with the share of parameters that agree then.
 
-Prints a table in Markdown, and then the faults: a wrong fit with the verdict "trust", a fit with the verdict "means only" and a mean
+Prints a table in Markdown, with several seeds another one by model, and then the faults: a wrong fit with the verdict "trust", a fit with the verdict "means only" and a mean
 more than 0.2 standard deviations off, and right fits that are not trusted. Exits with 1 if there is one of the first two.
 """
 
@@ -97,6 +97,18 @@ def row(found, uncorrected):
     return [*cells, str(found.get("method") or ""), khat, found["verdict"], f"{found['seconds']:.1f}"]
 
 
+def by_model(all_found):
+    """A row for each model: what each seed gave."""
+    print("\n| model | parameters | agree | verdicts | worst mean, in sd | log evidence − exact | seconds |\n" + "| --- " * 7 + "|")
+    for name in dict.fromkeys(f["name"] for f in all_found):
+        own = [f for f in all_found if f["name"] == name]
+        mean = [f"{f['worst']['mean']:.2f}" if "mean" in f["worst"] else "" for f in own]
+        evidence = [row(f, False)[6].split(" ±")[0] for f in own]
+        join = lambda cells: ", ".join(cells) if any(cells) else ""
+        cells = [name, str(own[0]["of"]), join([str(f["agree"]) for f in own]), join([f["verdict"] for f in own]), join(mean), join(evidence)]
+        print("| " + " | ".join(cells) + f" | {max(f['seconds'] for f in own):.0f} |")
+
+
 def main(options):
     folders = sorted(path.parent for root in options.folders for path in pathlib.Path(root).glob("*/model.bug"))
     folders = [f for f in folders if (f / "reference.json").exists() or f.name in options.references]
@@ -111,6 +123,8 @@ def main(options):
         for done in work:
             all_found.append(done.result())
             print("| " + " | ".join(row(all_found[-1], options.uncorrected)) + " |", flush=True)
+    if "," in options.seeds:
+        by_model(all_found)
     is_right = lambda f: f["agree"] >= SHARE * f["of"]
     name = lambda f: f"{f['name']} ({f['seed']})"
     wrong = [name(f) for f in all_found if f["verdict"] == "trust" and not is_right(f)]

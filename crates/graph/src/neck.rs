@@ -5,32 +5,86 @@ use super::expression::{Expr, Node};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::unconstrained::Transform;
-use hyperprior::infer::tail_share;
+use hyperprior::infer::log_marginal;
 use hyperprior_math::batch::Batch;
 use std::collections::BTreeMap;
 
+/// The distances from the middle at which a marginal is evaluated, in standard deviations.
+const DISTANCES: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0];
+/// How often the guess of the middle is improved.
+const ROUNDS: usize = 6;
 /// A neck with a smaller share of the posterior does not matter.
 const SHARE_MIN: f64 = 0.03;
 
-/// For each latent of the graph, whether it is an effect whose scale may be near zero. The model has effects that are not centred, and
-/// the draws are near its mode.
-pub(super) fn with_neck(model: &GraphModel, near: &Batch, seed: u64) -> Vec<bool> {
+/// For each latent of the graph, whether it is an effect whose scale may be near zero. The model has effects that are not centred. The
+/// draws are near its mode; where the mass is, the locations and scales of a factorised Gaussian say, for latents that are not effects.
+pub(super) fn with_neck(model: &GraphModel, near: &Batch, fitted: &[(f64, f64)], seed: u64) -> Vec<bool> {
     let mut has_neck = vec![false; model.graph.leaves.len()];
     for (column, effects) in by_scale(model) {
         let Some((_, log_scale)) = effects.first() else { continue };
-        let log_scales = values(model, *log_scale, near);
-        let x = near.column(column);
-        let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
-        let (centre, scale) = (mean(x), mean(&log_scales));
-        let covariance: f64 = x.iter().zip(&log_scales).map(|(x, y)| (x - centre) * (y - scale)).sum();
-        if !covariance.is_finite() || covariance == 0.0 {
-            continue;
-        }
-        if tail_share(model, near, column, -covariance.signum(), seed).is_ok_and(|share| share > SHARE_MIN) {
+        if neck_share(model, near, (column, *log_scale), fitted[column], seed).is_some_and(|share| share > SHARE_MIN) {
             effects.iter().for_each(|(leaf, _)| has_neck[*leaf] = true);
         }
     }
     has_neck
+}
+
+/// The share of the posterior where a log scale is more than three standard deviations below the middle of its marginal. The middle is
+/// looked for first, from a guess of its location and scale. `None` if it is not found.
+fn neck_share(
+    model: &GraphModel,
+    near: &Batch,
+    (column, log_scale): (usize, Expr),
+    mut guess: (f64, f64),
+    seed: u64,
+) -> Option<f64> {
+    for _ in 0..ROUNDS {
+        let near = moved(near, column, guess);
+        let below = side_below(model, &near, column, log_scale)?;
+        let sides = [below, -below].map(|side| {
+            let at: Vec<f64> = DISTANCES.iter().map(|t| side * t).collect();
+            log_marginal(model, &near, column, &at, seed)
+        });
+        let [down, up] = sides;
+        // From the lowest scale to the highest; where there is no density, there is no mass.
+        let ends =
+            |found: Vec<Option<f64>>| found.into_iter().map(|x| x.unwrap_or(f64::NEG_INFINITY)).collect::<Vec<_>>();
+        let (mut log_m, up) = (ends(down.ok()?), ends(up.ok()?));
+        log_m.reverse();
+        log_m.extend(&up[1..]);
+        let mut at: Vec<f64> = DISTANCES.iter().rev().map(|t| -t).collect();
+        at.extend(&DISTANCES[1..]);
+        let top = (1..at.len() - 1).max_by(|a, b| log_m[*a].total_cmp(&log_m[*b]))?;
+        let bend = bend(&at[top - 1..=top + 1], &log_m[top - 1..=top + 1]);
+        let width = if bend > 0.0 { (1.0 / bend.sqrt()).clamp(0.1, 10.0) } else { 10.0 };
+        if at[top].abs() > 1.0 || !(0.5..2.0).contains(&width) {
+            // Towards larger scales the coordinate moves by −below.
+            guess = (guess.0 - below * at[top] * guess.1, guess.1 * width);
+            continue;
+        }
+        let density: Vec<f64> = log_m.iter().map(|x| (x - log_m[top]).exp()).collect();
+        let mass = |from: usize, to: usize| -> f64 {
+            (from..to).map(|k| 0.5 * (at[k + 1] - at[k]) * (density[k] + density[k + 1])).sum()
+        };
+        let three = at.iter().position(|t| *t >= at[top] - 3.0 * width)?;
+        return Some(mass(0, three) / mass(0, at.len() - 1));
+    }
+    None
+}
+
+/// −d²/dx² of the parabola through three points.
+fn bend(x: &[f64], y: &[f64]) -> f64 {
+    let slope = |k: usize| (y[k + 1] - y[k]) / (x[k + 1] - x[k]);
+    -2.0 * (slope(1) - slope(0)) / (x[2] - x[0])
+}
+
+/// The direction of a coordinate in which an expression falls.
+fn side_below(model: &GraphModel, z: &Batch, column: usize, e: Expr) -> Option<f64> {
+    let (x, y) = (z.column(column), values(model, e, z));
+    let mean = |x: &[f64]| x.iter().sum::<f64>() / x.len() as f64;
+    let (middle, level) = (mean(x), mean(&y));
+    let covariance: f64 = x.iter().zip(&y).map(|(x, y)| (x - middle) * (y - level)).sum();
+    (covariance.is_finite() && covariance != 0.0).then(|| -covariance.signum())
 }
 
 /// The effects, with the expressions of their log scales, by the columns that the scale depends on.
@@ -46,7 +100,9 @@ fn by_scale(model: &GraphModel) -> BTreeMap<usize, Vec<(usize, Expr)>> {
                 if !seen.insert(e) {
                     continue;
                 }
-                if let Node::Leaf(l) = arena.node(e) {
+                if let Node::Leaf(l) = arena.node(e)
+                    && !matches!(model.unconstrained.coordinates[l as usize].transform, Transform::Located { .. })
+                {
                     columns.extend(model.columns[l as usize].map(|column| column as usize));
                 }
                 arena.operands(e, |operand| stack.push(operand));
@@ -58,6 +114,16 @@ fn by_scale(model: &GraphModel) -> BTreeMap<usize, Vec<(usize, Expr)>> {
         }
     }
     found
+}
+
+/// The draws with another mean and standard deviation of one latent.
+fn moved(z: &Batch, column: usize, (location, scale): (f64, f64)) -> Batch {
+    let mut z = z.clone();
+    let n = z.draws_len() as f64;
+    let mean = z.column(column).iter().sum::<f64>() / n;
+    let sd = (z.column(column).iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt();
+    z.column_mut(column).iter_mut().for_each(|x| *x = location + scale * (*x - mean) / sd);
+    z
 }
 
 /// An expression at each draw.

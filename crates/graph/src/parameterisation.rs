@@ -164,7 +164,6 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     let modes = mode_search(&free, &free.starts(SEED).ok()?, SEED, &mut Quiet).ok()?.modes;
     let near = draws_at(&modes[0]);
     let references = free.references(&near);
-    let has_neck = with_neck(&free, &near, SEED);
     let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
     let mut places = learnt.places();
     let mapped: Vec<Vec<Option<f64>>> = free
@@ -183,8 +182,12 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
         }
     }
     let is_degree: Vec<bool> = (0..n).map(|i| learnt.latents().name(i).starts_with("centring of ")).collect();
-    let logits = maximise(&learnt, &centre, &scale, &is_degree)?;
-    let mut logits = logits.into_iter();
+    let fitted = maximise(&learnt, &centre, &scale, &is_degree)?;
+    let (degree_of, others): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| is_degree[*i]);
+    let mut logits = degree_of.into_iter().map(|i| fitted[i].0);
+    // The other coordinates are those of the first model, in the same order.
+    let places: Vec<(f64, f64)> = others.into_iter().map(|i| fitted[i]).collect();
+    let has_neck = with_neck(&free, &near, &places, SEED);
     // The coordinates are in the order of the latents that have one.
     let mut degrees = Degrees(vec![None; candidates.len()]);
     for (l, coordinate) in learnt.unconstrained.coordinates.iter().enumerate() {
@@ -205,8 +208,9 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     Some(degrees)
 }
 
-/// Fits a factorised Gaussian and the degrees together, by Adam; returns the logits of the degrees.
-fn maximise(model: &GraphModel, centre: &[f64], scale: &[f64], is_degree: &[bool]) -> Option<Vec<f64>> {
+/// Fits a factorised Gaussian and the degrees together, by Adam; returns the location and the scale of each coordinate. Those of degrees
+/// are logits.
+fn maximise(model: &GraphModel, centre: &[f64], scale: &[f64], is_degree: &[bool]) -> Option<Vec<(f64, f64)>> {
     let gradient = model.gradient()?;
     let n = centre.len();
     // A location and a log scale for each coordinate, relative to the start; a degree has a location only.
@@ -247,7 +251,7 @@ fn maximise(model: &GraphModel, centre: &[f64], scale: &[f64], is_degree: &[bool
             (0..n).for_each(|i| averaged[i] += x[i] / (STEPS - STEPS * 3 / 4) as f64);
         }
     }
-    Some((0..n).filter(|i| is_degree[*i]).map(|i| centre[i] + scale[i] * averaged[i]).collect())
+    Some((0..n).map(|i| (centre[i] + scale[i] * averaged[i], scale[i] * x[n + i].exp())).collect())
 }
 
 #[cfg(test)]

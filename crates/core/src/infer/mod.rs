@@ -22,7 +22,7 @@ pub(crate) use result::{DIVERGENT_MAX, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAI
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};
-pub use stages::missed_tail::tail_share;
+pub use stages::missed_tail::log_marginal;
 pub use stages::pathfinder::{Mode, ModeSearch, mode_search};
 pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;
 pub use stages::resample_move::{MoveSchedule, mcmc_moves};

@@ -14,17 +14,17 @@ use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
 use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
-use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, mode_search};
+use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, draw, heaviest, repeated, resampled, thinned};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
 use super::stages::superchains::{Delivered, SuperchainRun, superchains};
+use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use crate::diagnostics::psis::{Psis, psis};
 use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
 use crate::fit::cluster;
-use crate::likelihood::Likelihood;
 use crate::model::{Model, Support};
 use crate::objective::BoundSettings;
 use crate::prior::Start;
@@ -37,9 +37,8 @@ use std::ops::RangeInclusive;
 /// The number and length of the chains from which mixture components start.
 const CHAINS: usize = 128;
 const CHAIN_MOVES: usize = 30;
-/// The initial spread of the parameters of discrete latents, and of those with a table.
+/// The initial spread of the parameters of discrete latents.
 const SPREAD: f64 = 0.2;
-const NARROW: f64 = 0.05;
 /// The number of starts to compare.
 const TRIES: u64 = 2;
 /// The least and the most work of the MCMC moves: little enough to go unnoticed, and as much as a user will wait for. Each is
@@ -122,7 +121,8 @@ pub fn infer<'s>(
     let mut session = session.into().until(deadline(settings));
     let session = session.reborrow();
     let mut work = Work { settings, ledger: BudgetLedger::new(settings), session };
-    let ModeSearch { modes, ends } = mode_search(model, starts, settings.seed, &mut work.session)?;
+    let found = search(model, starts, settings.seed, settings.method != Method::MeanField, &mut work.session)?;
+    let ModeSearch { modes, ends } = found;
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &modes[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
@@ -234,30 +234,6 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
     finish(best, (candidates, restarts), &[], ends, work)
 }
 
-/// Starts latents that have a table at the chains' frequencies, in every component: one chain at one value says little about a
-/// component's table.
-fn share_tables(start: &mut Start, chains: &Batch, likelihood: &dyn Likelihood) {
-    for i in 0..likelihood.latents_len() {
-        let range = likelihood.lambda_range(i);
-        let Support::Integers { lower: 0.0, upper } = likelihood.support(i) else { continue };
-        // A table's parameters are the logits of all values but the first.
-        if range.len() < 2 || range.len() != upper as usize {
-            continue;
-        }
-        let mut counts = vec![0.5_f64; range.len() + 1];
-        for z in chains.column(i) {
-            counts[*z as usize] += 1.0;
-        }
-        for (location, scale) in start.locations.iter_mut().zip(&mut start.scales) {
-            for (v, at) in range.clone().enumerate() {
-                location[at] = (counts[v + 1] / counts[0]).ln();
-                scale[at] = NARROW;
-            }
-        }
-        start.covariances.fill(None);
-    }
-}
-
 /// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
 fn finish(
     best: Candidate,
@@ -295,8 +271,10 @@ fn finish(
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let improper = improper_latents(whitened.model(), &z)?;
-    let tail = || missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed);
-    let missed_tail = if checked.is_some() { tail()? } else { None };
+    let missed_tail = match checked {
+        Some(_) => missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed)?,
+        None => None,
+    };
     let parts = q.part_names();
     let (location, whitening) = whitened.place();
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);

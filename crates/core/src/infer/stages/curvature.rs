@@ -142,17 +142,17 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<W
     cholesky(&covariance, n).map(Whitening::Full)
 }
 
-/// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises.
-pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<()> {
+/// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises; returns whether it got there.
+pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<bool> {
     let n = continuous.len();
     if n > FULL_MAX {
-        return Ok(());
+        return Ok(false);
     }
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
         let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT_STEPS))
         else {
-            return Ok(());
+            return Ok(false);
         };
         let here = Batch::from_columns(point.to_vec(), 1);
         let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
@@ -173,14 +173,14 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
         gradient.log_joint_gradient(&tries, &mut log_p, &mut d_z)?;
         let Some(best) = (0..TRIES).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
         else {
-            return Ok(());
+            return Ok(false);
         };
         point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
         if log_p[best] - own[0] < 1e-3 {
-            return Ok(());
+            return Ok(true);
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 /// Laplace's approximation to the log of the integral over the continuous latents, at their mode; `None` if it is not finite or there are

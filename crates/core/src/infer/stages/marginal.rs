@@ -89,6 +89,7 @@ impl Marginal<'_> {
         if !(log_p[0] >= log_p[1]) {
             *point = expected;
         }
-        climb(gradient, &self.others, point)
+        climb(gradient, &self.others, point)?;
+        Ok(())
     }
 }

@@ -9,7 +9,6 @@ use crate::error::Result;
 use crate::infer::result::MissedTail;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::special::HALF_LN_2_PI;
 
 /// The distances from the mean at which the density is evaluated, in standard deviations.
 const DISTANCES: [f64; 9] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0];
@@ -50,26 +49,29 @@ pub(in crate::infer) fn missed_tail(
     Ok(found)
 }
 
-/// The share of the posterior in a tail of a latent: more than three standard deviations of some draws above their mean (`side` 1) or
-/// below it (−1). Beyond the mean, the marginal is taken to be normal.
+/// The log of the marginal density of a latent, up to a constant, at distances from its mean over some draws, in their standard
+/// deviations: the other latents are integrated out by importance sampling near their mode. It is `None` where it is not finite.
 ///
 /// ```
 /// use hyperprior::Batch;
-/// use hyperprior::infer::tail_share;
+/// use hyperprior::infer::log_marginal;
 /// use hyperprior::targets::Funnel;
-/// // Draws of the funnel's log scale, whose standard deviation is 3, from its middle only.
-/// let z = Batch::from_columns([vec![-0.5, 0.5, -0.5, 0.5], vec![-1.0, -1.0, 1.0, 1.0]].concat(), 4);
-/// assert!(tail_share(&Funnel::new(2)?, &z, 0, -1.0, 1)? > 0.1);
+/// // The funnel's log scale is normal with a standard deviation of 3; these draws have one of 1.
+/// let z = Batch::from_columns([vec![-1.0, 0.0, 1.0], vec![-1.0, 2.0, -1.0]].concat(), 3);
+/// let log_m = log_marginal(&Funnel::new(2)?, &z, 0, &[0.0, -3.0], 1)?;
+/// assert!((log_m[0].unwrap() - log_m[1].unwrap() - 0.5).abs() < 0.01);
 /// # Ok::<(), hyperprior::Error>(())
 /// ```
 ///
 /// # Errors
 /// Errors of the model.
-pub fn tail_share(model: &dyn Model, z: &Batch, latent: usize, side: f64, seed: u64) -> Result<f64> {
-    let Some(scaled) = Scaled::new(model, z).filter(|_| model.gradient().is_some()) else { return Ok(0.0) };
+pub fn log_marginal(model: &dyn Model, z: &Batch, latent: usize, at: &[f64], seed: u64) -> Result<Vec<Option<f64>>> {
+    let Some(scaled) = Scaled::new(model, z).filter(|_| model.gradient().is_some()) else {
+        return Ok(vec![None; at.len()]);
+    };
     let marginal = scaled.marginal(latent);
-    let Some(centre) = marginal.log_mass(0.0, &mut marginal.farthest(side), seed)? else { return Ok(0.0) };
-    share_beyond(&marginal, side, centre + HALF_LN_2_PI, seed)
+    let mut point = vec![0.0; z.columns_len()];
+    at.iter().map(|at| marginal.log_mass(*at, &mut point, seed)).collect()
 }
 
 /// The share of the posterior beyond the first distance, by the trapezium rule.

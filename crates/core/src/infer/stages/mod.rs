@@ -21,5 +21,6 @@ pub(super) mod resample_move;
 pub(super) mod restarts;
 mod step_size;
 pub(super) mod superchains;
+pub(super) mod table_start;
 pub(super) mod whitened;
 pub(super) mod whitening;

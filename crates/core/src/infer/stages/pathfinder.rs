@@ -86,16 +86,27 @@ pub fn mode_search<'s>(
     seed: u64,
     session: impl Into<Session<'s>>,
 ) -> Result<ModeSearch> {
-    let session = &mut session.into();
+    search(model, starts, seed, true, &mut session.into())
+}
+
+/// As [`mode_search`]. Without `is_full`, the Gaussians are to start an approximation without dependence, so that modes at which the
+/// curvature matters most, the ends of Newton's method, are left out.
+pub(in crate::infer) fn search(
+    model: &dyn Model,
+    starts: &Starts,
+    seed: u64,
+    is_full: bool,
+    session: &mut Session,
+) -> Result<ModeSearch> {
     if let Stage::Finished((modes, ends)) = session.begin::<(Vec<Mode>, Columns)>()? {
         return ModeSearch { modes, ends: ends.batch()? }.checked(model.latents());
     }
-    let search = run(model, starts, seed, session)?;
+    let search = run(model, starts, seed, is_full, session)?;
     session.finish(|| (search.modes.clone(), Columns::of(&search.ends)))?;
     Ok(search)
 }
 
-fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> Result<ModeSearch> {
+fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &mut Session) -> Result<ModeSearch> {
     let latents = model.latents();
     let (discrete, continuous): (Vec<usize>, Vec<usize>) =
         (0..latents.len()).partition(|i| latents.support(*i).is_discrete());
@@ -129,6 +140,7 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
     let alive: Vec<usize> = (0..ASCENTS).filter(|s| log_p[*s].is_finite()).collect();
     let (mut found, mut at_ends) = (given_modes(model, starts, &continuous, seed)?, Vec::new());
+    let mut by_newton: Vec<Mode> = Vec::new();
     let mut ends = Batch::zeros(latents.len(), alive.len() + found.len());
     for i in 0..latents.len() {
         let all = alive.iter().map(|s| z.get(i, *s)).chain(found.iter().map(|mode| mode.z[i]));
@@ -149,6 +161,13 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
             at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
             found.extend(one);
         }
+        // An ascent ends within a fixed distance of its start. Newton's method has no such limit.
+        if let Some(gradient) = gradient.filter(|_| rank < BEST && is_full) {
+            let mut point = end;
+            if climb(gradient, &continuous, &mut point)? {
+                by_newton.extend(gaussian(model, Some(gradient), &continuous, point, seed)?);
+            }
+        }
         if found.len() >= GAUSSIANS_MAX {
             break;
         }
@@ -158,7 +177,14 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, session: &mut Session) -> 
         return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
     }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
-    Ok(ModeSearch { modes: distinct(found.into_iter(), &continuous), ends })
+    let mut modes = distinct(found.into_iter(), &continuous);
+    // It comes second, however good, so that a fit from each decides: a mode may be a worse place to start from than the way to it.
+    let best = by_newton.into_iter().reduce(|a, b| if b.elbo > a.elbo { b } else { a });
+    let is_apart = |one: &Mode| modes.iter().all(|other| distance(other, &one.z, &continuous) > NEAR);
+    if let Some(one) = best.filter(|one| one.elbo > modes[0].elbo && is_apart(one)) {
+        modes.insert(1, one);
+    }
+    Ok(ModeSearch { modes, ends })
 }
 
 /// The Gaussians at the given modes, after Newton's method.
