@@ -107,6 +107,11 @@ pub(super) fn diagonal(
 /// The Cholesky factor of the inverse curvature, with a ridge if the curvature is not positive definite; no curvature along a latent
 /// counts as less than `flat`.
 pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<Whitening> {
+    ridged_whitening(curvature, n, flat).map(|(whitening, _)| whitening)
+}
+
+/// The same, and whether there is no ridge.
+fn ridged_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<(Whitening, bool)> {
     let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(flat).sqrt()).collect();
     let mut ridge = 0.0;
     let factor = loop {
@@ -139,7 +144,7 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<W
             covariance[i * n + j] = x[i] / (size[i] * size[j]);
         }
     }
-    cholesky(&covariance, n).map(Whitening::Full)
+    cholesky(&covariance, n).map(|factor| (Whitening::Full(factor), ridge == 0.0))
 }
 
 /// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises; returns whether it got there.
@@ -183,8 +188,8 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
     Ok(false)
 }
 
-/// Laplace's approximation to the log of the integral over the continuous latents, at their mode; `None` if it is not finite or there are
-/// too many.
+/// Laplace's approximation to the log of the integral over the continuous latents, at their mode; `None` if it is not finite, if it is
+/// not a mode, or if there are too many.
 pub(super) fn laplace(
     model: &dyn Model,
     gradient: &dyn Gradient,
@@ -197,10 +202,14 @@ pub(super) fn laplace(
     }
     let mut log_p = [0.0];
     model.log_joint(&Batch::from_columns(mode.to_vec(), 1), &mut log_p)?;
-    let Some(whitening) = curvature(gradient, continuous, mode)?.and_then(|c| full_whitening(&c, n, FLAT_LAPLACE))
-    else {
+    let curvature = curvature(gradient, continuous, mode)?;
+    let Some((whitening, is_definite)) = curvature.and_then(|c| ridged_whitening(&c, n, FLAT_LAPLACE)) else {
         return Ok(None);
     };
+    // Along one latent, no curvature means a plateau; of several, the point is no mode.
+    if !is_definite && n > 1 {
+        return Ok(None);
+    }
     let log_integral = log_p[0] + whitening.log_volume(n) + n as f64 * HALF_LN_2_PI;
     Ok(Some(log_integral).filter(|x| x.is_finite()))
 }
