@@ -21,20 +21,22 @@ fn named<'a>(summaries: &'a [Summary], name: &str) -> &'a Summary {
     summaries.iter().find(|one| one.name == name).expect("a quantity of the model")
 }
 
-/// The mean and the standard deviation of s given three observations, with m integrated out: p(s) ∝ s⁻² exp(−Σ(y − ȳ)²/2s²).
-fn exact(squares: f64) -> (f64, f64) {
-    let density = |s: f64| (-0.5 * squares / (s * s)).exp() / (s * s);
-    let step = 1e-3;
+/// The mean and the standard deviation of values with these weights: (weight, value).
+fn weighted(points: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
-    for k in 1..100_000 {
-        let s = (f64::from(k) - 0.5) * step;
-        let p = density(s);
+    for (p, x) in points {
         mass += p;
-        first += p * s;
-        second += p * s * s;
+        first += p * x;
+        second += p * x * x;
     }
     let mean = first / mass;
     (mean, (second / mass - mean * mean).sqrt())
+}
+
+/// The mean and the standard deviation of s given three observations, with m integrated out: p(s) ∝ s⁻² exp(−Σ(y − ȳ)²/2s²).
+fn exact(squares: f64) -> (f64, f64) {
+    let density = |s: f64| (-0.5 * squares / (s * s)).exp() / (s * s);
+    weighted((1..100_000).map(|k| (f64::from(k) - 0.5) * 1e-3).map(|s| (density(s), s)))
 }
 
 #[test]
@@ -113,23 +115,17 @@ fn a_regression_in_dollars() {
 fn exact_share(means: &[f64; 6], within: f64) -> (f64, f64) {
     let centre = means.iter().sum::<f64>() / 6.0;
     let between: f64 = means.iter().map(|m| (m - centre).powi(2)).sum();
-    let (mut mass, mut first, mut second) = (0.0, 0.0, 0.0);
-    for i in 0..200 {
-        let log_w = -1.0 + 0.02 * f64::from(i);
-        for j in 0..3000 {
-            let log_b = -14.0 + 0.01 * f64::from(j);
-            let (w, b) = (log_w.exp(), log_b.exp());
-            let v = b + w / 5.0;
-            let prior = -0.001 * (log_w + log_b + 1.0 / w + 1.0 / b);
-            let p = (prior - 12.0 * log_w - 0.5 * within / w - 2.5 * v.ln() - 0.5 * between / v).exp();
-            let share = b / (b + w);
-            mass += p;
-            first += p * share;
-            second += p * share * share;
-        }
-    }
-    let mean = first / mass;
-    (mean, (second / mass - mean * mean).sqrt())
+    let point = |log_w: f64, log_b: f64| {
+        let (w, b) = (log_w.exp(), log_b.exp());
+        let v = b + w / 5.0;
+        let prior = -0.001 * (log_w + log_b + 1.0 / w + 1.0 / b);
+        let log_p = prior - 12.0 * log_w - 0.5 * within / w - 2.5 * v.ln() - 0.5 * between / v;
+        (log_p.exp(), b / (b + w))
+    };
+    let log_b = || (0..3000).map(|j| -14.0 + 0.01 * f64::from(j));
+    weighted(
+        (0..200).map(|i| -1.0 + 0.02 * f64::from(i)).flat_map(|log_w| log_b().map(move |log_b| point(log_w, log_b))),
+    )
 }
 
 #[test]

@@ -131,9 +131,7 @@ fn values(model: &GraphModel, e: Expr, z: &Batch) -> Vec<f64> {
     let mut interpreter = Interpreter::new(&model.unconstrained.arena, &[e]);
     (0..z.draws_len())
         .map(|s| {
-            interpreter.run(&model.unconstrained.arena, |l, _| {
-                model.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
-            });
+            model.interpret(&mut interpreter, z, s);
             interpreter.value(e)
         })
         .collect()

@@ -93,6 +93,13 @@ impl GraphModel {
         Self::new(self.graph, which, &degrees)
     }
 
+    /// Evaluates expressions of the unconstrained graph at a draw of the coordinates; those that are marginalised are NaN.
+    pub(super) fn interpret(&self, interpreter: &mut Interpreter, z: &Batch, s: usize) {
+        interpreter.run(&self.unconstrained.arena, |l, _| {
+            self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
+        });
+    }
+
     /// The medians of the location and the log scale of each latent of the graph that is standardised.
     fn references(&self, z: &Batch) -> Vec<[f64; 2]> {
         let of_coordinate = |coordinate: &Coordinate| match coordinate.transform {
@@ -104,9 +111,7 @@ impl GraphModel {
         let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
         let mut found: Vec<[Vec<f64>; 2]> = vec![Default::default(); places.len()];
         for s in 0..z.draws_len() {
-            interpreter.run(&self.unconstrained.arena, |l, _| {
-                self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
-            });
+            self.interpret(&mut interpreter, z, s);
             for (found, (_, place)) in found.iter_mut().zip(&places) {
                 found.iter_mut().zip(place).for_each(|(found, e)| found.push(interpreter.value(*e)));
             }
@@ -129,9 +134,7 @@ impl GraphModel {
         let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
         (0..z.draws_len())
             .map(|s| {
-                interpreter.run(&self.unconstrained.arena, |l, _| {
-                    self.columns[l as usize].map_or(f64::NAN, |column| z.get(column as usize, s))
-                });
+                self.interpret(&mut interpreter, z, s);
                 fitted.iter().map(|e| e.map(|e| interpreter.value(e)).filter(|x| x.is_finite())).collect()
             })
             .collect()

@@ -103,8 +103,7 @@ impl Inferred {
             let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
             add(Severity::Distrust, finding, vec![other_method(suggested)]);
         }
-        if let Some(missed) = self.missed_tail.clone() {
-            let MissedTail { latent, share, drawn } = missed;
+        if let Some(MissedTail { latent, share, drawn }) = self.missed_tail.clone() {
             let finding = Finding::MissedTail { latent, share, drawn };
             add(Severity::Distrust, finding, Vec::new());
         }

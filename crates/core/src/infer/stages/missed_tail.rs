@@ -4,7 +4,6 @@
 //! the draws, with the other latents integrated out near their mode, and its integral is compared with the share of the draws there.
 
 use super::marginal::{Marginal, Scaled};
-use crate::diagnostics::convergence::moments;
 use crate::error::Result;
 use crate::infer::result::MissedTail;
 use crate::model::Model;
@@ -30,12 +29,12 @@ pub(in crate::infer) fn missed_tail(
     seed: u64,
 ) -> Result<Option<MissedTail>> {
     let Some(scaled) = Scaled::new(model, z).filter(|_| model.gradient().is_some()) else { return Ok(None) };
-    let mut latents: Vec<usize> = scaled.model.continuous().to_vec();
-    let skewness = |i: &usize| moments(&scaled.u.column(*i).iter().map(|x| x.powi(3)).collect::<Vec<_>>()).0.abs();
-    latents.sort_by(|a, b| skewness(b).total_cmp(&skewness(a)));
+    let skewness = |i: usize| scaled.u.column(i).iter().map(|x| x.powi(3)).sum::<f64>().abs();
+    let mut latents: Vec<(usize, f64)> = scaled.model.continuous().iter().map(|i| (*i, skewness(*i))).collect();
+    latents.sort_by(|a, b| b.1.total_cmp(&a.1));
     let each = 100.0 * latents.len() as f64 * model.work() as f64;
     let mut found: Option<MissedTail> = None;
-    for latent in latents.into_iter().take(((WORK / each) as usize).max(LEAST)) {
+    for (latent, _) in latents.into_iter().take(((WORK / each) as usize).max(LEAST)) {
         let marginal = scaled.marginal(latent);
         for side in [1.0, -1.0] {
             let share = share_beyond(&marginal, side, log_evidence, seed)?;
