@@ -33,7 +33,7 @@ DEFINES = re.compile(r"\b(?:struct|enum|trait|fn|const|static|type|mod|union|mac
 
 def without_tests(text: str) -> str:
     """The code without its test module, comments and strings."""
-    text = re.split(r"\n#\[cfg\((?:test|doctest)\)\]\nmod \w+ \{", text)[0]
+    text = re.split(r"\n#\[cfg\((?:test|doctest)\)\]\n(?:#\[allow\(.*\)\]\n)?mod \w+ \{", text)[0]
     text = re.sub(r"//[^\n]*", "", text)
     return re.sub(r'"(?:\\.|[^"\\])*"', '""', text)
 

@@ -55,6 +55,11 @@ pub trait Observer {
         let _ = (work, done, of);
         ControlFlow::Continue(())
     }
+
+    /// Called when the computation enters its next stage.
+    fn enter(&mut self, stage: &'static str) {
+        let _ = stage;
+    }
 }
 
 /// Observes nothing. See [`Session`](crate::Session).

@@ -111,6 +111,11 @@ impl<'a> Session<'a> {
         self.observer.advance(work, done, of)
     }
 
+    /// Reports that the next stage begins.
+    pub fn enter(&mut self, stage: &'static str) {
+        self.observer.enter(stage);
+    }
+
     /// Whether the budget is spent or the deadline has passed.
     pub fn is_spent(&mut self) -> bool {
         self.budget.as_mut().is_some_and(|budget| budget.is_spent())

@@ -56,6 +56,10 @@ impl Model for GraphModel {
         coordinates.filter(|(c, _)| is_flat(c)).filter_map(|(_, column)| column.map(|column| column as usize)).collect()
     }
 
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        self.coupled_columns()
+    }
+
     fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {
         self.fault_at(z, s)
     }

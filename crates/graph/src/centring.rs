@@ -17,6 +17,8 @@ pub(crate) enum Degree {
 pub(crate) struct Centring {
     pub(crate) degree: Degree,
     pub(crate) reference: [f64; 2],
+    /// Whether the location is that of the beginning of a chain: for a random walk, its first value, and not the one before.
+    pub(crate) is_chained: bool,
 }
 
 /// The degree of each latent of the graph. Those without one are centred.

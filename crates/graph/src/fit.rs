@@ -88,11 +88,15 @@ impl Task {
     /// As [`infer`] and [`GraphModel::complete`].
     pub fn run<'s>(&self, settings: &InferSettings, session: impl Into<Session<'s>>) -> Result<Posterior, FitError> {
         let mut session = session.into();
+        session.enter("enumeration");
         if let Some(Enumerated { z, log_evidence, .. }) = enumerated(&self.model, settings, session.reborrow())? {
             return Ok(Posterior { draws: self.draws(&z, settings.seed)?, source: Source::Exact { log_evidence, z } });
         }
         if !self.model.latents().is_empty() {
-            let inferred = infer(&self.model, &self.model.starts(settings.seed)?, settings, session)?;
+            session.enter("starts");
+            let starts = self.model.starts(settings.seed)?;
+            let inferred = infer(&self.model, &starts, settings, session.reborrow())?;
+            session.enter("derived quantities");
             let draws = self.draws(&inferred.z, settings.seed)?;
             return Ok(Posterior { draws, source: Source::Approximate(Box::new(inferred)) });
         }

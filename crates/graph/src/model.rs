@@ -1,6 +1,7 @@
 //! The graph as a model: its latents, and the tapes of its log joint.
 
 use super::centring::Degrees;
+use super::coupling::coupled;
 use super::elimination::{Marginalise, VALUES_MAX, blankets, levels_len, order};
 use super::expression::Expr;
 use super::marginalise::{Marginalised, Stage, Tail, marginalise};
@@ -52,6 +53,10 @@ pub struct GraphModel {
     /// For each column, its place among the kept discrete latents.
     pub(super) discrete: Vec<Option<usize>>,
     pub(super) levels: Vec<OnceLock<Level>>,
+    /// A point in the middle of the mass, if the degrees of centring were learnt.
+    pub(super) centre: Option<Vec<f64>>,
+    /// The pairs of coupled columns, if they are few.
+    coupled: OnceLock<Option<Vec<[u32; 2]>>>,
 }
 
 impl Graph {
@@ -143,7 +148,9 @@ impl GraphModel {
         let latents = Latents::scalars(names)?;
         let marginalised: Vec<&Coordinate> = order.iter().map(|l| &unconstrained.coordinates[*l as usize]).collect();
         let levels = (0..levels_len(&marginalised)).map(|_| OnceLock::new()).collect();
-        Ok(Self { graph, unconstrained, order, latents, columns, kept, discrete, levels })
+        let coupled = OnceLock::new();
+        let centre = None;
+        Ok(Self { graph, unconstrained, order, latents, columns, kept, discrete, levels, centre, coupled })
     }
 
     /// The same model with no latent marginalised.
@@ -216,6 +223,16 @@ impl GraphModel {
 
     pub(super) fn level(&self, level: usize) -> &Level {
         self.levels[level].get_or_init(|| self.build_level(level as u32))
+    }
+
+    /// The pairs of columns whose second derivative may be other than zero, if they are few.
+    pub(super) fn coupled_columns(&self) -> Option<&[[u32; 2]]> {
+        let found = self.coupled.get_or_init(|| {
+            let Marginalised { arena, terms, .. } = &self.level(0).marginalised;
+            let terms: Vec<(Expr, f64)> = terms.iter().map(|e| (*e, 1.0)).collect();
+            coupled(arena, &terms, |l| self.column(l))
+        });
+        found.as_deref()
     }
 
     fn column(&self, latent: u32) -> u32 {

@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 const DISTANCES: [f64; 12] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0];
 /// How often the guess of the middle is improved.
 const ROUNDS: usize = 10;
+/// The standard deviation of a log scale about which some two hundred effects agree, 1/√400: it is not near zero.
+const NARROW: f64 = 0.05;
 /// A neck with a smaller share of the posterior does not matter.
 const SHARE_MIN: f64 = 0.03;
 
@@ -22,11 +24,21 @@ pub(super) fn with_neck(model: &GraphModel, near: &Batch, fitted: &[(f64, f64)],
     let mut has_neck = vec![false; model.graph.leaves.len()];
     for (column, effects) in by_scale(model) {
         let Some((_, log_scale)) = effects.first() else { continue };
+        if is_narrow(&values(model, *log_scale, &moved(near, column, fitted[column]))) {
+            continue;
+        }
         if neck_share(model, near, (column, *log_scale), fitted[column], seed).is_some_and(|share| share > SHARE_MIN) {
             effects.iter().for_each(|(leaf, _)| has_neck[*leaf] = true);
         }
     }
     has_neck
+}
+
+/// Whether a log scale varies so little, given the other latents, that very many effects agree about it.
+fn is_narrow(log_scale: &[f64]) -> bool {
+    let n = log_scale.len() as f64;
+    let mean = log_scale.iter().sum::<f64>() / n;
+    (log_scale.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n).sqrt() < NARROW
 }
 
 /// The share of the posterior where a log scale is more than three standard deviations below the middle of its marginal. The middle is
@@ -158,7 +170,7 @@ mod tests {
         let precision = g.call(Function::Exp, &[log_precision]);
         let effect = g.stochastic("effect", Distribution::Normal { mean: zero, precision }, None, None).unwrap();
         g.stochastic("y", Distribution::Normal { mean: effect, precision: little }, None, Some(0.0)).unwrap();
-        let centring = Some(Centring { degree: Degree::Fixed(0.0), reference: [0.0; 2] });
+        let centring = Some(Centring { degree: Degree::Fixed(0.0), reference: [0.0; 2], is_chained: false });
         GraphModel::new(g.build().unwrap(), &Marginalise::Auto, &Degrees(vec![None, centring])).unwrap()
     }
 

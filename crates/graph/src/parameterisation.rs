@@ -9,13 +9,13 @@
 //! All are the same model, so that the degrees affect how hard it is to fit, never its posterior.
 
 use super::centring::{Centring, Degree, Degrees};
-use super::distribution::Distribution;
 use super::elimination::Marginalise;
-use super::expression::{Expr, Node};
+use super::expression::Expr;
+use super::hierarchy::{candidates, chained};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::neck::with_neck;
-use super::node::{AnyDistribution, Graph};
+use super::node::Graph;
 use super::unconstrained::{Coordinate, Transform};
 use hyperprior::infer::{Mode, mode_search};
 use hyperprior::{Model, Quiet, Result};
@@ -33,51 +33,6 @@ const STEP_SIZE: f64 = 0.05;
 /// A degree this close to 0 or 1 is 0 or 1.
 const CLOSE: f64 = 0.1;
 
-/// The parameters whose uncertainty makes a funnel with the latent, if its distribution has a place.
-fn scales(distribution: &Distribution) -> Vec<Expr> {
-    match *distribution {
-        Distribution::Normal { precision, .. }
-        | Distribution::StudentT { precision, .. }
-        | Distribution::LogNormal { precision, .. } => vec![precision],
-        Distribution::Laplace { rate, .. }
-        | Distribution::Logistic { rate, .. }
-        | Distribution::Exponential { rate } => {
-            vec![rate]
-        }
-        Distribution::Gamma { shape, rate } => vec![shape, rate],
-        _ => Vec::new(),
-    }
-}
-
-/// Marks the latents of the graph that can be centred to a degree: their scale is random, and none of their parameters is discrete.
-fn candidates(graph: &Graph) -> Vec<bool> {
-    // What an expression depends on: a latent at all, and a discrete one.
-    let mut depends = vec![(false, false); graph.arena.len()];
-    for e in 0..graph.arena.len() {
-        let mut found = match graph.arena.node(Expr(e as u32)) {
-            Node::Leaf(l) => (true, graph.arena.known(graph.leaves[l as usize].expr).whole),
-            _ => (false, false),
-        };
-        graph.arena.operands(Expr(e as u32), |operand| {
-            let of = depends[operand.0 as usize];
-            found = (found.0 | of.0, found.1 | of.1);
-        });
-        depends[e] = found;
-    }
-    let of = |e: &Expr| depends[e.0 as usize];
-    graph
-        .leaves
-        .iter()
-        .map(|leaf| {
-            let node = &graph.random[leaf.random as usize];
-            let AnyDistribution::Scalar(distribution) = &node.distribution else { return false };
-            node.bounds.is_none()
-                && scales(distribution).iter().any(|e| of(e).0)
-                && !distribution.parameters().iter().any(|e| of(e).1)
-        })
-        .collect()
-}
-
 impl GraphModel {
     /// The same model with learnt degrees of centring; unchanged if it has no hierarchy, if discrete latents are not marginalised,
     /// or if all latents are best centred.
@@ -86,11 +41,15 @@ impl GraphModel {
         if !self.kept.is_empty() || !candidates.contains(&true) {
             return Ok(self);
         }
-        let Some(degrees) = learn(&self.graph, which, &candidates) else { return Ok(self) };
-        if degrees.0.iter().all(Option::is_none) {
-            return Ok(self);
+        let Some(Learnt { degrees, values }) = learn(&self.graph, which, &candidates) else { return Ok(self) };
+        let is_centred = degrees.0.iter().all(Option::is_none);
+        let mut model = if is_centred { self } else { Self::new(self.graph, which, &degrees)? };
+        let (centre, failure) = model.unconstrained_point(&mut model.places(), &|leaf| values[leaf]);
+        model.centre = centre.into_iter().map(|x| x.filter(|x| x.is_finite())).collect();
+        if failure.is_some() {
+            model.centre = None;
         }
-        Self::new(self.graph, which, &degrees)
+        Ok(model)
     }
 
     /// Evaluates expressions of the unconstrained graph at a draw of the coordinates; those that are marginalised are NaN.
@@ -147,19 +106,27 @@ fn draws_at(mode: &Mode) -> Batch {
     let mut streams: Vec<_> = (0..START_DRAWS as u64).map(|s| stream(SEED, Purpose::Centring.step(), 0, s)).collect();
     let (mut noise, mut z) = (Batch::zeros(n, START_DRAWS), Batch::zeros(n, START_DRAWS));
     standard_normals(&mut streams, &mut noise);
-    for i in 0..n {
-        for s in 0..START_DRAWS {
-            let away: f64 = (0..=i).map(|j| mode.whitening.get(i, j) * noise.get(j, s)).sum();
-            z.set(i, s, mode.z[i] + away);
-        }
+    mode.whitening.multiply(&noise, &mut z);
+    for (i, at) in mode.z.iter().enumerate() {
+        z.column_mut(i).iter_mut().for_each(|x| *x += at);
     }
     z
 }
 
+/// Degrees of centring, and the latents in the middle of the mass; none for those that are marginalised.
+struct Learnt {
+    degrees: Degrees,
+    values: Vec<Option<f64>>,
+}
+
 /// The degrees that maximise the ELBO of a factorised Gaussian; nothing if that cannot be fitted.
-fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degrees> {
+fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Learnt> {
+    let chained = chained(graph, candidates);
     let all = |degree: Degree, references: &dyn Fn(usize) -> [f64; 2]| {
-        let of = |l: usize| candidates[l].then(|| Centring { degree, reference: references(l) });
+        let of = |l: usize| {
+            let is_chained = chained[l];
+            candidates[l].then(|| Centring { degree, reference: references(l), is_chained })
+        };
         Degrees((0..candidates.len()).map(of).collect())
     };
     // Without centring there is no funnel towards a scale of zero, so the mode is near the mass.
@@ -186,6 +153,8 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
     }
     let is_degree: Vec<bool> = (0..n).map(|i| learnt.latents().name(i).starts_with("centring of ")).collect();
     let fitted = maximise(&learnt, &centre, &scale, &is_degree)?;
+    let middle = Batch::from_columns(fitted.iter().map(|(location, _)| *location).collect(), 1);
+    let values = learnt.latent_values(&middle).pop()?;
     let (degree_of, others): (Vec<usize>, Vec<usize>) = (0..n).partition(|i| is_degree[*i]);
     let mut logits = degree_of.into_iter().map(|i| fitted[i].0);
     // The other coordinates are those of the first model, in the same order.
@@ -204,11 +173,12 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Degr
                 degree
             };
             // A centred latent needs no other coordinate.
-            degrees.0[coordinate.leaf] = (degree < 1.0)
-                .then(|| Centring { degree: Degree::Fixed(degree), reference: references[coordinate.leaf] });
+            let (reference, is_chained) = (references[coordinate.leaf], chained[coordinate.leaf]);
+            degrees.0[coordinate.leaf] =
+                (degree < 1.0).then_some(Centring { degree: Degree::Fixed(degree), reference, is_chained });
         }
     }
-    Some(degrees)
+    Some(Learnt { degrees, values })
 }
 
 /// Fits a factorised Gaussian and the degrees together, by Adam; returns the location and the scale of each coordinate. Those of degrees
@@ -262,6 +232,7 @@ fn maximise(model: &GraphModel, centre: &[f64], scale: &[f64], is_degree: &[bool
 mod tests {
     use super::*;
     use crate::builder::GraphBuilder;
+    use crate::distribution::Distribution;
     use rand::RngExt;
 
     /// Effects of every kind that can be centred to a degree, and an observation of each.
@@ -287,6 +258,42 @@ mod tests {
         g.build().unwrap()
     }
 
+    /// Checks that coordinates of these degrees are those of the same density, and that the inverse belongs to them.
+    fn same_model(graph: &Graph, degrees: &Degrees, seed: u64) {
+        let model = GraphModel::new(graph.clone(), &Marginalise::Auto, degrees).unwrap();
+        hyperprior::check(&model, seed).unwrap();
+        let n = model.latents().len();
+        let mut rng = stream(2, 0, 0, 0);
+        for _ in 0..5 {
+            let z: Vec<f64> = (0..n).map(|_| 2.0 * rng.random::<f64>() - 1.0).collect();
+            let values = |z: &[f64]| -> Vec<f64> {
+                model.latent_values(&Batch::from_columns(z.to_vec(), 1))[0].iter().map(|x| x.unwrap()).collect()
+            };
+            let own = values(&z);
+            // Each latent depends on its coordinate and on earlier ones, so the Jacobian is triangular.
+            let step = 1e-5;
+            let log_jacobian: f64 = (0..n)
+                .map(|i| {
+                    let moved = |by: f64| {
+                        let mut z = z.clone();
+                        z[i] += by;
+                        values(&z)[i]
+                    };
+                    ((moved(step) - moved(-step)) / (2.0 * step)).ln()
+                })
+                .sum();
+            let mut log_joint = [0.0];
+            model.log_joint(&Batch::from_columns(z.clone(), 1), &mut log_joint).unwrap();
+            let expected = model.log_density(&own).unwrap() + log_jacobian;
+            assert!((log_joint[0] - expected).abs() < 1e-6, "{} and {expected}", log_joint[0]);
+            let (point, failure) = model.unconstrained_point(&mut model.places(), &|leaf| Some(own[leaf]));
+            assert!(failure.is_none());
+            for (i, (x, z)) in point.iter().zip(&z).enumerate() {
+                assert!((x.unwrap() - z).abs() < 1e-9, "coordinate {i}: {x:?} and {z}");
+            }
+        }
+    }
+
     /// Catches a Jacobian or a place of the wrong distribution, and an inverse that does not belong to the transform.
     #[test]
     fn every_degree_is_the_same_model() {
@@ -294,40 +301,40 @@ mod tests {
         let all = candidates(&graph);
         assert_eq!(all.iter().filter(|is| **is).count(), 7);
         for degree in [0.0, 0.3, 0.8] {
-            let centring = Centring { degree: Degree::Fixed(degree), reference: [0.4, -0.7] };
+            let centring = Centring { degree: Degree::Fixed(degree), reference: [0.4, -0.7], is_chained: false };
             let degrees = Degrees(all.iter().map(|is| is.then_some(centring)).collect());
-            let model = GraphModel::new(graph.clone(), &Marginalise::Auto, &degrees).unwrap();
-            hyperprior::check(&model, 5).unwrap();
-            let n = model.latents().len();
-            let mut rng = stream(2, 0, 0, 0);
-            for _ in 0..5 {
-                let z: Vec<f64> = (0..n).map(|_| 2.0 * rng.random::<f64>() - 1.0).collect();
-                let values = |z: &[f64]| -> Vec<f64> {
-                    model.latent_values(&Batch::from_columns(z.to_vec(), 1))[0].iter().map(|x| x.unwrap()).collect()
-                };
-                let own = values(&z);
-                // Each latent depends on its coordinate and on earlier ones, so the Jacobian is triangular.
-                let step = 1e-5;
-                let log_jacobian: f64 = (0..n)
-                    .map(|i| {
-                        let moved = |by: f64| {
-                            let mut z = z.clone();
-                            z[i] += by;
-                            values(&z)[i]
-                        };
-                        ((moved(step) - moved(-step)) / (2.0 * step)).ln()
-                    })
-                    .sum();
-                let mut log_joint = [0.0];
-                model.log_joint(&Batch::from_columns(z.clone(), 1), &mut log_joint).unwrap();
-                let expected = model.log_density(&own).unwrap() + log_jacobian;
-                assert!((log_joint[0] - expected).abs() < 1e-6, "{degree}: {} and {expected}", log_joint[0]);
-                let (point, failure) = model.unconstrained_point(&mut model.places(), &|leaf| Some(own[leaf]));
-                assert!(failure.is_none());
-                for (i, (x, z)) in point.iter().zip(&z).enumerate() {
-                    assert!((x.unwrap() - z).abs() < 1e-9, "{degree}, coordinate {i}: {x:?} and {z}");
-                }
-            }
+            same_model(&graph, &degrees, 5);
+        }
+    }
+
+    /// Catches a Jacobian that is not that of a chain's coordinates, and an inverse that does not belong to them: a random walk and a trend.
+    #[test]
+    fn chains_are_the_same_model() {
+        let mut g = GraphBuilder::new();
+        let (zero, one, minus_one) = (g.constant(0.0), g.constant(1.0), g.constant(-1.0));
+        let precision = g.stochastic("precision", Distribution::Gamma { shape: one, rate: one }, None, None).unwrap();
+        let (mut last, mut before) = (zero, zero);
+        for t in 0..9 {
+            let (twice, minus) = (g.add(last, last), g.multiply(minus_one, before));
+            let mean = if t < 6 { last } else { g.add(twice, minus) };
+            let own = match t {
+                4 => Distribution::LogNormal { mean, precision },
+                _ => Distribution::Normal { mean, precision },
+            };
+            let x = g.stochastic(&format!("x[{}]", t + 1), own, None, None).unwrap();
+            g.stochastic(&format!("y[{}]", t + 1), Distribution::Normal { mean: x, precision: one }, None, Some(0.5))
+                .unwrap();
+            (before, last) = (last, x);
+        }
+        let graph = g.build().unwrap();
+        let all = candidates(&graph);
+        let chained = chained(&graph, &all);
+        assert_eq!(chained.iter().filter(|is| **is).count(), 9);
+        for degree in [0.0, 0.6] {
+            let centring = |is_chained| Centring { degree: Degree::Fixed(degree), reference: [0.2, -0.4], is_chained };
+            let degrees =
+                Degrees(all.iter().zip(&chained).map(|(is, is_chained)| is.then(|| centring(*is_chained))).collect());
+            same_model(&graph, &degrees, 5);
         }
     }
 
@@ -351,7 +358,7 @@ mod tests {
         for (precision, range) in [(0.01, 0.0..=0.2), (400.0, 0.8..=1.0)] {
             let graph = effects(precision);
             let candidates = candidates(&graph);
-            let degrees = learn(&graph, &Marginalise::Auto, &candidates).unwrap();
+            let degrees = learn(&graph, &Marginalise::Auto, &candidates).unwrap().degrees;
             for l in (0..candidates.len()).filter(|l| candidates[*l]) {
                 let degree = match degrees.0[l] {
                     None => 1.0,
@@ -372,7 +379,7 @@ mod tests {
         let time = g.stochastic("time", Distribution::Normal { mean: zero, precision: rate }, None, None).unwrap();
         g.stochastic("is_late", Distribution::Interval { time, cuts: vec![cut] }, None, Some(1.0)).unwrap();
         let graph = g.build().unwrap();
-        let centring = Centring { degree: Degree::Fixed(0.0), reference: [0.0; 2] };
+        let centring = Centring { degree: Degree::Fixed(0.0), reference: [0.0; 2], is_chained: false };
         let degrees = Degrees(candidates(&graph).iter().map(|is| is.then_some(centring)).collect());
         let model = GraphModel::new(graph, &Marginalise::Auto, &degrees).unwrap();
         for z in [-3.0, 0.0, 3.0] {

@@ -43,7 +43,8 @@ impl GraphModel {
     /// As [`start`](Self::start).
     pub fn starts(&self, seed: u64) -> Result<Starts> {
         let points = Some(self.prior_points(START_POINTS, seed));
-        Ok(Starts { given: self.start()?, points, modes: self.conditional_modes(seed)? })
+        let (modes, centre) = (self.conditional_modes(seed)?, self.centre.clone());
+        Ok(Starts { given: self.start()?, points, modes, centre })
     }
 
     /// A mode of the density given each combination of values of the marginalised latents, if there are few. The marginal density

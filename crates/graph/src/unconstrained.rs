@@ -126,6 +126,13 @@ pub(super) fn count_of(coordinates: &[Coordinate], graph: &Graph) -> Vec<Option<
     count_of
 }
 
+/// What the expressions of the graph have become: their own, and with the latents of chains as expected.
+#[derive(Clone, Copy)]
+struct Made<'a> {
+    made: &'a [Expr],
+    expected: &'a [Expr],
+}
+
 impl Unconstrained {
     pub(crate) fn new(graph: &Graph, degrees: &Degrees) -> Result<Self, GraphError> {
         let (expressions, random) = active(graph, degrees);
@@ -139,6 +146,9 @@ impl Unconstrained {
         };
         let unmade = this.arena.constant(f64::NAN);
         let mut made = vec![unmade; graph.arena.len()];
+        // The same with every latent of a chain at its location: what a latent of the chain is expected to be, given its beginning.
+        let has_chains = degrees.0.iter().flatten().any(|centring| centring.is_chained);
+        let mut expected = if has_chains { made.clone() } else { Vec::new() };
         let mut jacobians: Vec<Option<Expr>> = vec![None; graph.random.len()];
         let mut shape = Shape::default();
         for (i, _) in expressions.iter().enumerate().filter(|(_, active)| **active) {
@@ -147,13 +157,23 @@ impl Unconstrained {
                 let l = l as usize;
                 if this.leaves[l].is_none() {
                     let r = graph.leaves[l].random as usize;
-                    jacobians[r] = this.transform(graph, (r, l, degrees), &constraints[l], &made)?;
+                    let of = Made { made: &made, expected: &expected };
+                    jacobians[r] = this.transform(graph, (r, l, degrees), &constraints[l], of)?;
                 }
                 this.leaves[l].unwrap_or(unmade)
             } else {
                 shape.take(&graph.arena, e);
                 shape.make(&mut this.arena, |e| made[e.0 as usize], |_| unmade)
             };
+            if has_chains {
+                expected[i] = match graph.arena.node(e) {
+                    Node::Leaf(l) => this.expected(graph, l as usize, degrees).unwrap_or(made[i]),
+                    _ => {
+                        shape.take(&graph.arena, e);
+                        shape.make(&mut this.arena, |e| expected[e.0 as usize], |_| unmade)
+                    }
+                };
+            }
         }
         for (r, node) in graph.random.iter().enumerate().filter(|(r, _)| random[*r]) {
             let density = made[node.density.0 as usize];
@@ -197,7 +217,7 @@ impl Unconstrained {
         graph: &Graph,
         (r, l, degrees): (usize, usize, &Degrees),
         constraint: &Constraint,
-        made: &[Expr],
+        Made { made, expected }: Made,
     ) -> Result<Option<Expr>, GraphError> {
         let node = &graph.random[r];
         match &node.distribution {
@@ -209,8 +229,14 @@ impl Unconstrained {
                 let (lower, upper) = self.ends(graph, distribution, node, constraint, made);
                 let is_free = constraint.lower.is_empty() && constraint.upper.is_empty();
                 if let Some(degree) = degrees.of(graph, node).filter(|_| is_free)
-                    && let Some(place) = self.arena.place_of(distribution, |e| made[e.0 as usize])
+                    && let Some(mut place) = self.arena.place_of(distribution, |e| made[e.0 as usize])
                 {
+                    if degree.is_chained
+                        && let Some(Place { location, .. }) =
+                            self.arena.place_of(distribution, |e| expected[e.0 as usize])
+                    {
+                        place.location = location;
+                    }
                     let (value, jacobian) = self.locate(graph, l, degree, place);
                     self.leaves[l] = Some(value);
                     return Ok(Some(jacobian));
@@ -245,12 +271,23 @@ impl Unconstrained {
         }
     }
 
+    /// What a latent of a chain is expected to be.
+    fn expected(&mut self, graph: &Graph, l: usize, degrees: &Degrees) -> Option<Expr> {
+        let node = &graph.random[graph.leaves[l].random as usize];
+        degrees.of(graph, node).filter(|centring| centring.is_chained)?;
+        match self.coordinates.iter().rev().find(|coordinate| coordinate.leaf == l)?.transform {
+            Transform::Located { location, is_log: false, .. } => Some(location),
+            Transform::Located { location, is_log: true, .. } => Some(self.arena.unary(Unary::Exp, location)),
+            _ => None,
+        }
+    }
+
     /// A latent relative to the location and scale of its distribution, and the log Jacobian.
     fn locate(
         &mut self,
         graph: &Graph,
         l: usize,
-        Centring { degree, reference }: Centring,
+        Centring { degree, reference, .. }: Centring,
         place: Place,
     ) -> (Expr, Expr) {
         let Place { location, log_scale, is_log } = place;
@@ -355,29 +392,4 @@ pub(super) fn own_leaves(graph: &Graph, r: usize) -> impl Iterator<Item = usize>
     // A symmetric matrix has each off-diagonal latent twice.
     seen.extend(leaves);
     seen.into_iter()
-}
-
-impl Expressions {
-    /// The real line mapped between two bounds, and the log Jacobian.
-    fn between(&mut self, x: Expr, lower: Option<Expr>, upper: Option<Expr>) -> (Expr, Option<Expr>) {
-        match (lower, upper) {
-            (None, None) => (x, None),
-            (Some(end), None) => {
-                let distance = self.unary(Unary::Exp, x);
-                (self.add(end, distance), Some(x))
-            }
-            (None, Some(end)) => {
-                let distance = self.unary(Unary::Exp, x);
-                (self.subtract(end, distance), Some(x))
-            }
-            (Some(lower), Some(upper)) => {
-                let (width, share) = (self.subtract(upper, lower), self.sigmoid(x));
-                let other = self.complement(share);
-                let (inside, log_width) = (self.multiply(width, share), self.log(width));
-                let (log_share, log_other) = (self.log(share), self.log(other));
-                let jacobian = self.linear(&[(log_width, 1.0), (log_share, 1.0), (log_other, 1.0)], 0.0);
-                (self.add(lower, inside), Some(jacobian))
-            }
-        }
-    }
 }

@@ -12,6 +12,7 @@
 //! | [`bijector`] | constrained ↔ real |
 //! | [`flow`] | planar flows, in either direction, and coupling flows |
 //! | [`linalg`] | triangular products and solves; a small Cholesky per draw |
+//! | [`sparse`] | sparse symmetric matrices and their Cholesky factors |
 //! | [`network`] | fully connected networks |
 //! | [`single`] | single precision, for many small posteriors, each with its own parameters |
 //! | [`scratch`] | a pool of buffers, so that hot loops do not allocate |
@@ -27,5 +28,6 @@ pub mod random;
 pub mod scratch;
 pub mod simd;
 pub mod single;
+pub mod sparse;
 pub mod special;
 pub mod vector;

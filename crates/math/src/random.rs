@@ -43,6 +43,10 @@ pub enum Purpose {
     Nuts = u64::MAX - 13,
     /// The fit of the degrees of centring.
     Centring = u64::MAX - 14,
+    /// The fit of a Gaussian by Newton's method.
+    VariationalNewton = u64::MAX - 15,
+    /// Nested Laplace approximations.
+    NestedLaplace = u64::MAX - 16,
 }
 
 impl Purpose {

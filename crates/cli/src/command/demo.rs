@@ -117,7 +117,7 @@ impl Demo {
             input,
             infer: InferSettings::default().seed(self.seed),
         };
-        fit::Job { config, out: Some(folder), json: false, quiet: self.quiet, strict: false }.run(false)
+        fit::Job { config, out: Some(folder), json: false, quiet: self.quiet, strict: false, timings: false }.run(false)
     }
 
     fn topics(&self) -> Result<(), CliError> {

@@ -97,6 +97,9 @@ pub struct Fit {
     /// Print summary.json to standard output, and nothing else
     #[arg(long)]
     json: bool,
+    /// Print the seconds of each stage to standard error
+    #[arg(long)]
+    timings: bool,
     /// Show no progress bar and no messages
     #[arg(long)]
     quiet: bool,
@@ -232,7 +235,8 @@ impl Fit {
             infer: self.settings(),
             input: self.input,
         };
-        Job { config, out: self.out, json: self.json, quiet: self.quiet, strict: self.strict }.run(false)
+        Job { config, out: self.out, json: self.json, quiet: self.quiet, strict: self.strict, timings: self.timings }
+            .run(false)
     }
 
     fn settings(&self) -> InferSettings {

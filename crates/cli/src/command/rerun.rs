@@ -55,7 +55,7 @@ impl Rerun {
                 }
                 env!("CARGO_PKG_VERSION").clone_into(&mut config.version);
                 config.fingerprint = now;
-                fit::Job { config, out, json, quiet, strict: false }.run(false)
+                fit::Job { config, out, json, quiet, strict: false, timings: false }.run(false)
             }
             Kind::Topics(config) => {
                 version(&config.version);

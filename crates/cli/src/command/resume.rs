@@ -62,7 +62,7 @@ impl Resume {
                         folder.display()
                     )));
                 }
-                fit::Job { config, out: Some(folder), json, quiet, strict: false }.run(true)
+                fit::Job { config, out: Some(folder), json, quiet, strict: false, timings: false }.run(true)
             }
             Kind::Topics(config) => topics::Job::of(config, Some(folder), json, quiet).run_again(true),
         }

@@ -9,6 +9,7 @@ use crate::render::terminal::remedy;
 use crate::run_dir::{CHECKPOINT, RunDirectory};
 use hyperprior::checkpoint::{Checkpoint, CheckpointState};
 use hyperprior::diagnostics::Verdict;
+use hyperprior::fit::Observer;
 use hyperprior::infer::Source;
 use hyperprior::posterior::{DrawsError, Monitor, MonitorError};
 use hyperprior::report::{FitReport, Predictive};
@@ -32,6 +33,8 @@ pub struct Job {
     pub quiet: bool,
     /// Whether a verdict other than `trust` is an error.
     pub strict: bool,
+    /// Whether to print the time of each stage to standard error.
+    pub timings: bool,
 }
 
 /// The model's name, its number of observed nodes and the compiler's warnings.
@@ -51,7 +54,6 @@ impl Job {
         // Fail before the fit, not after it, if the folder cannot be created.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         let mut checkpoint = run.as_ref().map(|run| self.checkpoint(run, is_resumed)).transpose()?;
-        watch.phase("search");
         let session = Session::new(&mut watch).with_checkpoint(checkpoint.as_mut());
         let result = task.run(&config.infer, session);
         watch.finish();
@@ -61,6 +63,7 @@ impl Job {
             }
             (error, _) => error.into(),
         })?;
+        watch.enter("checks and report");
         let z = posterior.latents();
         let ppc = config.ppc.then(|| posterior_predictive_check(task.model(), &z, config.infer.seed));
         let loo = pointwise.as_ref().map(|pointwise| pointwise.loo(&z)).transpose()?;
@@ -69,6 +72,9 @@ impl Job {
             _ => None,
         };
         let report = task.report(about, config.infer.clone(), &posterior, began.elapsed().as_secs_f64());
+        if self.timings {
+            eprint!("{}", watch.timings());
+        }
         self.save_and_print(&report.with(Predictive::new(ppc, loo), linear_response), run.as_ref(), watch.step)
     }
 

@@ -3,6 +3,7 @@
 use crate::progress::{Bar, StopFlag};
 use hyperprior::fit::{Observer, Phase, Progress};
 use std::ops::ControlFlow;
+use std::time::Instant;
 
 /// Shows phases and steps on standard error, and stops the fit on a signal.
 pub struct Watch {
@@ -10,17 +11,37 @@ pub struct Watch {
     stop: StopFlag,
     /// The last step of the main fit, and its number of steps.
     pub step: (u64, u64),
+    /// When each stage began.
+    stages: Vec<(&'static str, Instant)>,
 }
 
 impl Watch {
     /// A bar without progress yet.
     pub fn new(quiet: bool, stop: &StopFlag) -> Self {
-        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), step: (0, 0) }
+        Self { bar: Bar::new("fit", quiet, stop), stop: stop.clone(), step: (0, 0), stages: Vec::new() }
     }
 
     /// Shows the name of the next phase.
-    pub fn phase(&self, phase: &str) {
+    pub fn phase(&mut self, phase: &'static str) {
+        self.enter(phase);
         self.bar.say(phase);
+    }
+
+    /// The seconds of each stage, as a table.
+    pub fn timings(&self) -> String {
+        let ends = self.stages.iter().skip(1).map(|(_, at)| *at).chain([Instant::now()]);
+        let mut seconds: Vec<(&str, f64)> = Vec::new();
+        for ((stage, began), end) in self.stages.iter().zip(ends) {
+            let took = end.duration_since(*began).as_secs_f64();
+            match seconds.iter_mut().find(|(name, _)| name == stage) {
+                Some((_, total)) => *total += took,
+                None => seconds.push((stage, took)),
+            }
+        }
+        let total: f64 = seconds.iter().map(|(_, took)| took).sum();
+        let line = |(stage, took): &(&str, f64)| format!("{stage:<24} {took:>8.2} {:>5.1} %\n", 100.0 * took / total);
+        let lines: String = seconds.iter().map(line).collect();
+        format!("{:<24} {:>8}\n{lines}", "stage", "seconds")
     }
 
     /// Removes the bar.
@@ -45,5 +66,9 @@ impl Observer for Watch {
 
     fn advance(&mut self, work: &'static str, done: usize, of: usize) -> ControlFlow<()> {
         self.bar.advance(work, done, of)
+    }
+
+    fn enter(&mut self, stage: &'static str) {
+        self.stages.push((stage, Instant::now()));
     }
 }

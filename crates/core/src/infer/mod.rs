@@ -15,13 +15,14 @@ mod stages;
 
 pub use method::{Method, MethodError};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
-pub use pipeline::{OVERSAMPLED, infer};
+pub use pipeline::infer;
 pub use posterior::{Posterior, Source};
 pub use result::{CandidateSummary, Inferred, MissedMode, MissedTail, MoveSummary, NutsSummary, Restarts, Superchains};
 pub(crate) use result::{DIVERGENT_MAX, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};
+pub use stages::importance::OVERSAMPLED;
 pub use stages::missed_tail::log_marginal;
 pub use stages::pathfinder::{Mode, ModeSearch, mode_search};
 pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;

@@ -8,25 +8,26 @@ use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummar
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
-use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
+use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start, sparse_gaussian};
+use super::stages::importance::{Weighed, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
 use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
-use super::stages::resample::{StageStream, draw, heaviest, repeated, resampled, thinned};
+use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
 use super::stages::superchains::{Delivered, SuperchainRun, superchains};
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
-use crate::diagnostics::psis::{Psis, psis};
+use super::stages::whitening::Whitening;
+use crate::diagnostics::psis::Psis;
 use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
 use crate::fit::cluster;
 use crate::model::{Model, Support};
-use crate::objective::BoundSettings;
 use crate::prior::Start;
 use crate::session::Session;
 use crate::variational::Variational;
@@ -66,13 +67,8 @@ const GAUSSIAN: u64 = 1600;
 const MIXTURE: u64 = 3200;
 const FLOW: u64 = 4800;
 const MIXED: u64 = 1600;
-/// How many draws with large importance weights superchains may start from.
-const HEAVY: usize = 8;
 /// How far restarts begin from the first start, in standard deviations.
 const ELSEWHERE: f64 = 0.5;
-/// The number of weighted draws for each draw that is kept.
-pub const OVERSAMPLED: usize = 4;
-
 /// Approximates a model's posterior and draws from it.
 ///
 /// ```
@@ -121,6 +117,7 @@ pub fn infer<'s>(
     let mut session = session.into().until(deadline(settings));
     let session = session.reborrow();
     let mut work = Work { settings, ledger: BudgetLedger::new(settings), session };
+    work.session.enter("mode search");
     let found = search(model, starts, settings.seed, settings.method != Method::MeanField, &mut work.session)?;
     let ModeSearch { modes, ends } = found;
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
@@ -135,6 +132,7 @@ pub fn infer<'s>(
 /// Without discrete latents: one Gaussian first, then larger approximations if the method asks for one or the Gaussian falls short.
 fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) -> Result<Inferred> {
     let (settings, latents) = (work.settings, model.latents());
+    work.session.enter("Gaussian");
     let gaussian = Method::FullRank.variational(latents)?;
     // The mode that is best by its curvature need not be the best once a Gaussian is fitted there.
     let mut fits = Vec::new();
@@ -154,8 +152,11 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
     let is_gaussian = matches!(settings.method, Method::Auto | Method::Hvm | Method::FullRank);
     let is_free = settings.parts.prior.is_none();
     let mut candidates = Vec::new();
+    work.session.enter("larger approximations");
     if settings.method == Method::Auto && is_free {
-        let rising = ladder(latents.len(), kept.len(), work.is_heavy(model));
+        // A sparse Gaussian leaves little to larger approximations of so many latents.
+        let is_enough = work.is_heavy(model) || matches!(mode.whitening, Whitening::Sparse(_));
+        let rising = ladder(latents.len(), kept.len(), is_enough);
         let modes_len = kept.len();
         // Any mode that the search found may be part of what one Gaussian misses.
         kept.extend(modes.iter().filter(|one| modes_len == 1 && one.elbo > mode.elbo - WORSE).cloned());
@@ -181,8 +182,17 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
             let away: f64 = StandardNormal.sample(&mut rng);
             *location += ELSEWHERE * away;
         }
+        if let (Whitening::Sparse(_), [location]) = (best.whitened.place().1, &start.locations[..]) {
+            let z = best.whitened.restored(&Batch::from_columns(location.clone(), 1)).as_slice().to_vec();
+            let from = Mode { z, ..mode.clone() };
+            if let Some((found, _)) = sparse_gaussian(model, &from, seed, work)? {
+                start.locations = vec![best.whitened.whiten(&Batch::from_columns(found.z, 1)).as_slice().to_vec()];
+                return work.fit(&best.whitened, &best.q, &start, seed, Length::Fixed(1));
+            }
+        }
         work.fit(&best.whitened, &best.q, &start, seed, length)
     };
+    work.session.enter("restarts");
     let restarts = restart(&mut best, again, work)?;
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
     finish(best, (candidates, restarts), &known, ends, work)
@@ -207,6 +217,7 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
         other => other,
     };
     let q = method.variational_with(whitened.latents(), &settings.parts)?;
+    work.session.enter("hierarchical model");
     let mut chains = repeated(&whitened.whiten(ends), CHAINS);
     mcmc_moves(&whitened, &mut chains, &MoveSchedule::fixed(CHAIN_MOVES), (settings.seed, 1), &mut work.session)?;
     let fit = |whitened: &WhitenedModel<dyn Model + '_>, q: &Variational, seed: u64, work: &mut Work| {
@@ -230,6 +241,7 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
         (best, candidates) =
             grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
     }
+    work.session.enter("restarts");
     let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
     finish(best, (candidates, restarts), &[], ends, work)
 }
@@ -245,18 +257,12 @@ fn finish(
     let settings = work.settings;
     let Candidate { whitened, q, fitted, has_converged, method } = best;
     let (whitened, q) = (&whitened, &q);
-    let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
-    // The shares of modes that are far apart come from the weights alone, so more draws are weighted than kept.
-    let (drawn, mut log_weights) = draw(whitened, q, &fitted, settings.draws * OVERSAMPLED, settings.seed)?;
-    let heavy = heaviest(&drawn, &log_weights, HEAVY);
-    let raw_weights = log_weights.clone();
-    let psis = psis(&mut log_weights);
-    let mut u = match settings.correct {
-        Correction::None => thinned(&drawn, settings.draws),
-        Correction::Resample | Correction::ResampleMove => resampled(&drawn, &log_weights, settings.draws),
-    };
+    work.session.enter("importance weights");
+    let Weighed { mut u, heavy, psis, of_q, bounds } = weigh(whitened, q, &fitted, settings)?;
+    let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let mut moved: Option<MoveSummary> = None;
     if settings.correct == Correction::ResampleMove {
+        work.session.enter("MCMC moves");
         let schedule = schedule(whitened, settings, &psis, work.ledger.is_spent());
         moved = Some(mcmc_moves(whitened, &mut u, &schedule, (settings.seed, 0), &mut work.session)?);
     }
@@ -264,10 +270,12 @@ fn finish(
     if let Some(MoveSummary { moves, stopped: false, .. }) = moved
         && !work.ledger.is_spent()
     {
+        work.session.enter("superchains");
         let ends = &whitened.whiten(ends);
         let delivered = Delivered { u: &u, ends, heavy: &heavy, moves, log_evidence: bounds.log_evidence.value };
         checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
     }
+    work.session.enter("missed modes and tails");
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let improper = improper_latents(whitened.model(), &z)?;
@@ -280,6 +288,8 @@ fn finish(
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
     let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);
+    // Of many latents the importance weights are always uneven. If the moves change no marginal, the approximation was good.
+    let is_near = unmoved.is_some_and(|before| moved.is_some() && have_same_deciles(&before, &u));
     let inferred = Inferred {
         z,
         moved,
@@ -306,9 +316,13 @@ fn finish(
         whitening,
     };
     match checked {
+        Some(_) if is_near && inferred.verdict() == Verdict::Trust => {
+            let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
+            Ok(Inferred { bridge, ..inferred })
+        }
         Some(run) if needs_chains(&inferred, whitened, settings) && !work.is_over()? => {
             let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
-            with_chains(inferred, (whitened, q, &raw_weights), (&run, &delivered), known, work)
+            with_chains(inferred, (whitened, q, &of_q), (&run, &delivered), known, work)
         }
         _ => Ok(inferred),
     }
@@ -336,6 +350,7 @@ fn with_chains(
     known: &[Mode],
     work: &mut Work,
 ) -> Result<Inferred> {
+    work.session.enter("long chains (NUTS)");
     let settings = work.settings;
     let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
     let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };

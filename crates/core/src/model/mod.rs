@@ -86,6 +86,12 @@ pub trait Model: Send + Sync {
         (0..self.latents().len()).filter(|i| !self.latents().support(*i).is_discrete()).collect()
     }
 
+    /// Pairs of latents whose second derivative may be other than zero, if the model knows them: those that no term contains together may be
+    /// left out. With more than a few hundred latents, the approximation of a posterior keeps the dependence of these pairs.
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        None
+    }
+
     /// Which draws cost about as much as [`work`](Self::work), and not many times more: a mode search prefers to start from these.
     fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
         out.fill(true);

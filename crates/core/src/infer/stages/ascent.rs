@@ -30,6 +30,8 @@ pub struct Starts {
     pub points: Option<Batch>,
     /// Points near modes that may be too narrow for an ascent: Newton's method starts there.
     pub modes: Option<Batch>,
+    /// A point in the middle of the mass, from which an ascent would lead away.
+    pub centre: Option<Vec<f64>>,
 }
 
 /// Starts with a finite density, if there are any.

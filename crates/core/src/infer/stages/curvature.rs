@@ -1,5 +1,6 @@
 //! The curvature of a log density at a point, the whitening that it implies, and the Gaussian there.
 
+use super::sparse_curvature::{FULL_MAX, SparseCurvature};
 use super::whitening::Whitening;
 use crate::error::Result;
 use crate::model::{Gradient, Model};
@@ -25,8 +26,37 @@ const FLAT_LAPLACE: f64 = 1e-300;
 const DRAWS: usize = 128;
 /// The number of largest weights that are left out of a mean.
 const LARGEST: usize = 4;
-/// With more continuous latents than this, the Gaussians are diagonal.
-const FULL_MAX: usize = 300;
+/// A log density as a function of the continuous latents, with the discrete ones fixed.
+#[derive(Clone, Copy)]
+pub(super) struct LogDensity<'a> {
+    pub(super) model: &'a dyn Model,
+    pub(super) gradient: &'a dyn Gradient,
+    pub(super) continuous: &'a [usize],
+    /// For many latents, if the model knows which are coupled.
+    pub(super) sparse: Option<&'a SparseCurvature>,
+}
+
+impl<'a> LogDensity<'a> {
+    /// Without knowledge of which latents are coupled.
+    pub(super) fn new(model: &'a dyn Model, gradient: &'a dyn Gradient, continuous: &'a [usize]) -> Self {
+        Self { model, gradient, continuous, sparse: None }
+    }
+
+    /// The scale of the Gaussian with the curvature at a point, if that can be known; no curvature along a latent counts as less than
+    /// `flat`.
+    fn whitening(&self, point: &[f64], flat: f64) -> Result<Option<Whitening>> {
+        let n = self.continuous.len();
+        if let Some(sparse) = self.sparse {
+            let entries = sparse.mean(self.model, self.continuous, &Batch::from_columns(point.to_vec(), 1))?;
+            let found = entries.and_then(|entries| sparse.definite(entries, flat));
+            return Ok(found.map(|(_, factor)| Whitening::Sparse(factor)));
+        }
+        if n > FULL_MAX {
+            return Ok(None);
+        }
+        Ok(curvature(self.gradient, self.continuous, point)?.and_then(|c| full_whitening(&c, n, flat)))
+    }
+}
 
 /// Copies of a point.
 fn copies(point: &[f64], len: usize) -> Batch {
@@ -148,17 +178,12 @@ fn ridged_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<(Whitening
 }
 
 /// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises; returns whether it got there.
-pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [f64]) -> Result<bool> {
+pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
+    let LogDensity { gradient, continuous, .. } = density;
     let n = continuous.len();
-    if n > FULL_MAX {
-        return Ok(false);
-    }
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
-        let Some(whitening) = curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT_STEPS))
-        else {
-            return Ok(false);
-        };
+        let Some(whitening) = density.whitening(point, FLAT_STEPS)? else { return Ok(false) };
         let here = Batch::from_columns(point.to_vec(), 1);
         let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
         gradient.log_joint_gradient(&here, &mut own, &mut d_here)?;
@@ -190,26 +215,24 @@ pub(super) fn climb(gradient: &dyn Gradient, continuous: &[usize], point: &mut [
 
 /// Laplace's approximation to the log of the integral over the continuous latents, at their mode; `None` if it is not finite, if it is
 /// not a mode, or if there are too many.
-pub(super) fn laplace(
-    model: &dyn Model,
-    gradient: &dyn Gradient,
-    continuous: &[usize],
-    mode: &[f64],
-) -> Result<Option<f64>> {
+pub(super) fn laplace(density: LogDensity, mode: &[f64]) -> Result<Option<f64>> {
+    let LogDensity { model, gradient, continuous, .. } = density;
     let n = continuous.len();
-    if n > FULL_MAX {
-        return Ok(None);
-    }
-    let mut log_p = [0.0];
-    model.log_joint(&Batch::from_columns(mode.to_vec(), 1), &mut log_p)?;
-    let curvature = curvature(gradient, continuous, mode)?;
-    let Some((whitening, is_definite)) = curvature.and_then(|c| ridged_whitening(&c, n, FLAT_LAPLACE)) else {
-        return Ok(None);
+    let (mut log_p, point) = ([0.0], Batch::from_columns(mode.to_vec(), 1));
+    model.log_joint(&point, &mut log_p)?;
+    let whitening = match density.sparse {
+        Some(sparse) => {
+            let factor = sparse.mean(model, continuous, &point)?.and_then(|entries| sparse.cholesky(&entries));
+            factor.map(Whitening::Sparse)
+        }
+        None if n > FULL_MAX => None,
+        None => {
+            let found = curvature(gradient, continuous, mode)?.and_then(|c| ridged_whitening(&c, n, FLAT_LAPLACE));
+            // Along one latent, no curvature means a plateau; of several, the point is no mode.
+            found.filter(|(_, is_definite)| *is_definite || n == 1).map(|(whitening, _)| whitening)
+        }
     };
-    // Along one latent, no curvature means a plateau; of several, the point is no mode.
-    if !is_definite && n > 1 {
-        return Ok(None);
-    }
+    let Some(whitening) = whitening else { return Ok(None) };
     let log_integral = log_p[0] + whitening.log_volume(n) + n as f64 * HALF_LN_2_PI;
     Ok(Some(log_integral).filter(|x| x.is_finite()))
 }
@@ -223,15 +246,9 @@ pub(super) struct LocalGaussian {
 
 impl LocalGaussian {
     /// At this point, over the continuous latents, with the discrete ones fixed; `None` without a finite curvature.
-    pub(super) fn new(
-        model: &dyn Model,
-        gradient: &dyn Gradient,
-        continuous: &[usize],
-        point: &[f64],
-        seed: u64,
-    ) -> Result<Option<Self>> {
-        let Some(whitening) = local_whitening(gradient, continuous, point, seed)? else { return Ok(None) };
-        let log_weights = log_weights(model, continuous, point, &whitening, seed)?;
+    pub(super) fn new(density: LogDensity, point: &[f64], seed: u64) -> Result<Option<Self>> {
+        let Some(whitening) = local_whitening(density, point, seed)? else { return Ok(None) };
+        let log_weights = log_weights(density.model, density.continuous, point, &whitening, seed)?;
         Ok(Some(Self { whitening, log_weights }))
     }
 
@@ -256,24 +273,15 @@ pub(super) fn log_mean_weight(mut log_weights: Vec<f64>, len: usize) -> f64 {
     log_sum_exp(&log_weights) - (len as f64).ln()
 }
 
-/// The scale of the Gaussian with the curvature at a point.
-fn local_whitening(
-    gradient: &dyn Gradient,
-    continuous: &[usize],
-    point: &[f64],
-    seed: u64,
-) -> Result<Option<Whitening>> {
-    let n = continuous.len();
-    let full = if n <= FULL_MAX {
-        curvature(gradient, continuous, point)?.and_then(|c| full_whitening(&c, n, FLAT))
-    } else {
-        None
-    };
+/// The scale of the Gaussian with the curvature at a point; only its diagonal if no more can be known.
+fn local_whitening(density: LogDensity, point: &[f64], seed: u64) -> Result<Option<Whitening>> {
+    let full = density.whitening(point, FLAT)?;
     if full.is_some() {
         return Ok(full);
     }
     let scale = |diagonal: Vec<f64>| diagonal.iter().map(|c| 1.0 / c.max(FLAT).sqrt()).collect();
-    Ok(diagonal(gradient, continuous, point, seed)?.map(|diagonal| Whitening::Diagonal(scale(diagonal))))
+    Ok(diagonal(density.gradient, density.continuous, point, seed)?
+        .map(|diagonal| Whitening::Diagonal(scale(diagonal))))
 }
 
 /// The log importance weights of the possible draws of a Gaussian.

@@ -2,6 +2,8 @@
 
 use super::pathfinder::Mode;
 use super::resample::StageStream;
+use super::sparse_curvature::SparseCurvature;
+use super::variational_newton::variational_newton;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::{has_converged, reached};
@@ -41,6 +43,11 @@ pub(in crate::infer) fn fit_gaussian<'a>(
     work: &mut Work,
 ) -> Result<FittedGaussian<'a>> {
     let origin = Start::at(vec![0.0; from.z.len()], 1.0);
+    if let Some((mode, has_converged)) = sparse_gaussian(model, from, work.settings.seed, work)? {
+        let whitened = WhitenedModel::new(model, mode.z.clone(), mode.whitening.clone());
+        let fitted = work.fit(&whitened, gaussian, &origin, work.settings.seed, Length::Fixed(1))?;
+        return Ok(FittedGaussian { whitened, fitted, mode, has_converged: Some(has_converged) });
+    }
     let mut whitened = WhitenedModel::new(model, from.z.clone(), from.whitening.clone());
     let (mut run, mut highest, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
@@ -58,6 +65,21 @@ pub(in crate::infer) fn fit_gaussian<'a>(
         whitened = WhitenedModel::new(model, z, whitening);
         run += 1;
     }
+}
+
+/// The best Gaussian with a sparse precision near a mode, and whether its search had converged, if the model has one.
+pub(in crate::infer) fn sparse_gaussian(
+    model: &dyn Model,
+    from: &Mode,
+    seed: u64,
+    work: &mut Work,
+) -> Result<Option<(Mode, bool)>> {
+    if !matches!(from.whitening, Whitening::Sparse(_)) {
+        return Ok(None);
+    }
+    let continuous: Vec<usize> = (0..from.z.len()).collect();
+    let Some(curvature) = SparseCurvature::new(model, &continuous) else { return Ok(None) };
+    variational_newton(model, &curvature, from, seed, &mut work.session)
 }
 
 /// The modes in the whitened coordinates of the fit. If there are more components than modes, the additional ones start at random
@@ -86,6 +108,15 @@ pub(in crate::infer) fn mixture_start(
             let location = (0..n).map(|i| (place[i] - centre[i] + away(i, &mut rng)) / outer[i]).collect();
             start.locations.push(location);
             start.scales.push((0..n).map(|i| inner[i] / outer[i]).collect());
+            start.covariances.push(None);
+            continue;
+        }
+        if let Whitening::Sparse(_) = frame {
+            let away: Vec<f64> = (0..n).map(|_| StandardNormal.sample(&mut rng)).collect();
+            let location = solve((0..n).map(|i| place[i] - centre[i]).collect());
+            let apart = if k < modes.len() { 0.0 } else { 1.0 };
+            start.locations.push(location.iter().zip(away).map(|(x, away)| x + apart * away).collect());
+            start.scales.push(vec![1.0; n]);
             start.covariances.push(None);
             continue;
         }

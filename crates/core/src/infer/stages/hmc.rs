@@ -1,4 +1,8 @@
 //! Hamiltonian Monte Carlo (Duane, Kennedy, Pendleton and Roweth, 1987) for a block of draws in whitened coordinates.
+//!
+//! Split steps (Shahbaba, Lan, Johnson and Neal, 2014) follow the standard normal exactly, a rotation of position and momentum, and the rest
+//! of the log density by its gradient. If that rest is small, the steps may be long however many latents there are. Leapfrog steps are
+//! better where it is not, far out in heavy tails above all.
 
 use crate::error::Result;
 use crate::model::Gradient;
@@ -12,6 +16,24 @@ const LENGTH: f64 = 1.6;
 /// The maximum number of leapfrog steps.
 const LEAPFROGS_MAX: usize = 24;
 
+/// How a trajectory is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Integrator {
+    Leapfrog,
+    /// Rotations, and what the gradient differs from that of a standard normal.
+    Split,
+}
+
+impl Integrator {
+    /// The change of momentum for a step at a position with this gradient.
+    fn push(self, step: f64, u: f64, d: f64) -> f64 {
+        match self {
+            Self::Leapfrog => 0.5 * step * d,
+            Self::Split => 0.5 * step * (d + u),
+        }
+    }
+}
+
 /// Draws with their log density and its gradient.
 pub(super) struct Phase<'a> {
     pub(super) u: &'a mut Batch,
@@ -21,7 +43,12 @@ pub(super) struct Phase<'a> {
 }
 
 /// One move of every draw, each accepted or rejected separately; returns the sum of the acceptance probabilities.
-pub(super) fn hamiltonian(gradient: &dyn Gradient, continuous: &[usize], step: f64, state: Phase) -> Result<f64> {
+pub(super) fn hamiltonian(
+    gradient: &dyn Gradient,
+    continuous: &[usize],
+    (integrator, step): (Integrator, f64),
+    state: Phase,
+) -> Result<f64> {
     let len = state.u.draws_len();
     let (before, d_before, log_p) = (state.u.clone(), state.d_u.clone(), state.log_p.to_vec());
     let mut momentum = Batch::zeros(state.u.columns_len(), len);
@@ -36,19 +63,22 @@ pub(super) fn hamiltonian(gradient: &dyn Gradient, continuous: &[usize], step: f
     // A random step size, one for the block, from its first draw's stream: with a fixed one trajectories could be periodic.
     let step = step * (0.6 + 0.8 * state.streams[0].random::<f64>());
     let leaps = ((LENGTH / step).round() as usize).clamp(1, LEAPFROGS_MAX);
+    let (sine, cosine) = step.sin_cos();
     for _ in 0..leaps {
         for i in continuous {
-            for s in 0..len {
-                let p = momentum.get(*i, s) + 0.5 * step * state.d_u.get(*i, s);
-                momentum.set(*i, s, p);
-                state.u.column_mut(*i)[s] += step * p;
+            let (u, p, d) = (state.u.column_mut(*i), momentum.column_mut(*i), state.d_u.column(*i));
+            for ((u, p), d) in u.iter_mut().zip(p).zip(d) {
+                *p += integrator.push(step, *u, *d);
+                (*u, *p) = match integrator {
+                    Integrator::Leapfrog => (*u + step * *p, *p),
+                    Integrator::Split => (cosine * *u + sine * *p, cosine * *p - sine * *u),
+                };
             }
         }
         gradient.log_joint_gradient(state.u, state.log_p, state.d_u)?;
         for i in continuous {
-            for s in 0..len {
-                momentum.column_mut(*i)[s] += 0.5 * step * state.d_u.get(*i, s);
-            }
+            let (u, p, d) = (state.u.column(*i), momentum.column_mut(*i), state.d_u.column(*i));
+            u.iter().zip(p).zip(d).for_each(|((u, p), d)| *p += integrator.push(step, *u, *d));
         }
     }
     let mut accepted = 0.0;

@@ -1,6 +1,7 @@
 //! The marginal density of one latent, away from the draws: the others are integrated out near their mode given that latent.
 
-use super::curvature::{LocalGaussian, climb, laplace};
+use super::curvature::{LocalGaussian, LogDensity, climb, laplace};
+use super::sparse_curvature::SparseCurvature;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -29,8 +30,9 @@ impl<'a> Scaled<'a> {
 
     /// The marginal of a continuous latent.
     pub(super) fn marginal(&self, latent: usize) -> Marginal<'_> {
-        let others = self.model.continuous().iter().copied().filter(|i| *i != latent).collect();
-        Marginal { scaled: self, latent, others }
+        let others: Vec<usize> = self.model.continuous().iter().copied().filter(|i| *i != latent).collect();
+        let sparse = SparseCurvature::of_many(&self.model, &others);
+        Marginal { scaled: self, latent, others, sparse }
     }
 }
 
@@ -38,8 +40,9 @@ impl<'a> Scaled<'a> {
 pub(super) struct Marginal<'a> {
     scaled: &'a Scaled<'a>,
     latent: usize,
-    /// The other continuous latents.
+    /// The other continuous latents, and how their curvature is found if they are many.
     others: Vec<usize>,
+    sparse: Option<SparseCurvature>,
 }
 
 impl Marginal<'_> {
@@ -53,26 +56,26 @@ impl Marginal<'_> {
 
     /// The log of the marginal density at `at` by Laplace's method; the point becomes the mode of the others there.
     pub(super) fn laplace(&self, at: f64, point: &mut Vec<f64>) -> Result<Option<f64>> {
-        let Some(gradient) = self.scaled.model.gradient() else { return Ok(None) };
+        let Some(density) = self.density() else { return Ok(None) };
         self.to_mode(at, point)?;
-        laplace(&self.scaled.model, gradient, &self.others, point)
+        laplace(density, point)
     }
 
     /// The same by importance sampling from a Gaussian at that mode: a lower bound, up to its Monte Carlo error.
     pub(super) fn log_mass(&self, at: f64, point: &mut Vec<f64>, seed: u64) -> Result<Option<f64>> {
-        let Some(gradient) = self.scaled.model.gradient() else { return Ok(None) };
+        let Some(density) = self.density() else { return Ok(None) };
         self.to_mode(at, point)?;
         if self.others.is_empty() {
-            return laplace(&self.scaled.model, gradient, &self.others, point);
+            return laplace(density, point);
         }
-        let local = LocalGaussian::new(&self.scaled.model, gradient, &self.others, point, seed)?;
+        let local = LocalGaussian::new(density, point, seed)?;
         Ok(local.and_then(|local| local.log_mass()))
     }
 
     /// Moves the other latents to their mode given this one. The search starts from the given point, or from where they are expected.
     fn to_mode(&self, at: f64, point: &mut Vec<f64>) -> Result<()> {
         let Scaled { model, u } = self.scaled;
-        let Some(gradient) = model.gradient() else { return Ok(()) };
+        let Some(density) = self.density() else { return Ok(()) };
         let mut expected = point.clone();
         let x = u.column(self.latent);
         for i in &self.others {
@@ -89,7 +92,14 @@ impl Marginal<'_> {
         if !(log_p[0] >= log_p[1]) {
             *point = expected;
         }
-        climb(gradient, &self.others, point)?;
+        climb(density, point)?;
         Ok(())
+    }
+
+    /// The log density as a function of the other latents.
+    fn density(&self) -> Option<LogDensity<'_>> {
+        let model = &self.scaled.model;
+        let sparse = self.sparse.as_ref();
+        model.gradient().map(|gradient| LogDensity { sparse, ..LogDensity::new(model, gradient, &self.others) })
     }
 }

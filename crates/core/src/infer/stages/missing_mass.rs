@@ -1,6 +1,6 @@
 //! The mass of a place that the draws may have missed: a lower bound, from a simple distribution there.
 
-use super::curvature::{LocalGaussian, climb, log_mean_weight};
+use super::curvature::{LocalGaussian, LogDensity, climb, log_mean_weight};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -78,8 +78,9 @@ impl Place {
         let best = own.clone().max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]));
         if let (Some(gradient), Some(best), false) = (whitened.gradient(), best, continuous.is_empty()) {
             let mut point: Vec<f64> = (0..latents.len()).map(|i| chains.get(i, best)).collect();
-            climb(gradient, continuous, &mut point)?;
-            if let Some(local) = LocalGaussian::new(whitened, gradient, continuous, &point, seed)?
+            let density = LogDensity::new(whitened, gradient, continuous);
+            climb(density, &mut point)?;
+            if let Some(local) = LocalGaussian::new(density, &point, seed)?
                 && let Some(log_mass) = local.log_mass()
                 && !(log_mass <= place.log_mass)
             {

@@ -25,11 +25,15 @@ const BLOCK: usize = 8;
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
 /// The acceptance to aim at; the next one if more than this share of the transitions diverge.
 const ACCEPTED: [f64; 3] = [0.8, 0.95, 0.99];
-const DIVERGENT: f64 = 0.005;
+const DIVERGENT: f64 = 0.0002;
 /// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
 const ROUND: usize = 250;
 /// Transitions between two looks at the session.
 const TOGETHER: usize = 10;
+/// The chains are given up if R̂ is above this and has not fallen to this share of its distance from 1 over two rounds.
+const HOPELESS: f64 = 1.2;
+const FALL: f64 = 0.8;
+const HOPELESS_ROUNDS: usize = 4;
 /// With fewer draws of each chain, nothing can be said.
 const DRAWS_MIN: usize = 50;
 /// How many draws the identity counts for in an estimated covariance, in addition to the number of latents.
@@ -105,6 +109,8 @@ struct Position {
     care: usize,
     /// Chains that could not leave their starts.
     stuck: usize,
+    /// R̂ at the last two comparisons, the latest first.
+    rhat: [f64; 2],
 }
 
 struct Sampler<'a> {
@@ -317,6 +323,12 @@ impl<'a> Sampler<'a> {
         if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 4.0 * ESS_MIN {
             return true;
         }
+        // Twice as many draws halve R̂ − 1 if the chains mix at all.
+        let [last, before] = self.at.rhat;
+        if self.at.rounds >= HOPELESS_ROUNDS && summary.rhat > HOPELESS && summary.rhat - 1.0 > FALL * (before - 1.0) {
+            return true;
+        }
+        self.at.rhat = [summary.rhat, last];
         // The first half may still depend on the starts.
         self.kept.drain(..self.kept.len() / 2);
         false

@@ -5,12 +5,13 @@
 //! (Zhang, Carpenter, Gelman and Vehtari, 2022).
 
 use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
-use super::curvature::{LocalGaussian, climb};
+use super::curvature::{LocalGaussian, LogDensity, climb};
 use super::gibbs::sweep;
+use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::error::{Error, Result};
-use crate::model::{Gradient, Latents, Model, describe};
+use crate::model::{Latents, Model, describe};
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, stream};
@@ -114,37 +115,23 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
     if gradient.is_none() && !continuous.is_empty() {
         return Err(Error::Model("a mode search needs the gradient along the continuous latents".to_owned()));
     }
-    let mut streams: Vec<Stream> =
-        (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
-    let mut z = scatter(model, starts, &mut streams)?;
-    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
-    let mut ascent = Ascent::new(continuous.clone(), &z);
-    let mut stops: Vec<Batch> = Vec::new();
-    for step in 0..STEPS {
-        if step % SWEEP == 0 {
-            advance(step, session)?;
-            sweep(model, &discrete, &mut z, &mut streams)?;
-        }
-        match gradient {
-            Some(gradient) => gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?,
-            None => model.log_joint(&z, &mut log_p)?,
-        }
-        ascent.step(&mut z, &log_p, &d_z);
-        if (step + 1) % (STEPS / STOPS) == 0 {
-            stops.push(z.clone());
-        }
-    }
-    model.log_joint(&z, &mut log_p)?;
+    let Ascents { z, log_p, stops } = ascents(model, starts, (&discrete, &continuous), seed, session)?;
     let mut order: Vec<usize> = (0..ASCENTS).collect();
     let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
     let alive: Vec<usize> = (0..ASCENTS).filter(|s| log_p[*s].is_finite()).collect();
-    let (mut found, mut at_ends) = (given_modes(model, starts, &continuous, seed)?, Vec::new());
+    let sparse = SparseCurvature::of_many(model, &continuous);
+    let density =
+        gradient.map(|gradient| LogDensity { model, gradient, continuous: &continuous, sparse: sparse.as_ref() });
+    let (mut found, mut at_ends) = (given_modes(density, starts, seed)?, Vec::new());
     let mut by_newton: Vec<Mode> = Vec::new();
     let mut ends = Batch::zeros(latents.len(), alive.len() + found.len());
     for i in 0..latents.len() {
         let all = alive.iter().map(|s| z.get(i, *s)).chain(found.iter().map(|mode| mode.z[i]));
         ends.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = x);
+    }
+    if let Some(centre) = &starts.centre {
+        found.extend(gaussian(density, centre.clone(), seed)?);
     }
     for (rank, s) in order.into_iter().enumerate() {
         advance(STEPS, session)?;
@@ -157,15 +144,15 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
         }
         let along = if rank < BEST { 0 } else { stops.len() - 1 };
         for (number, stop) in stops.iter().enumerate().skip(along) {
-            let one = gaussian(model, gradient, &continuous, at(stop), seed)?;
+            let one = gaussian(density, at(stop), seed)?;
             at_ends.extend(one.clone().filter(|_| number + 1 == stops.len()));
             found.extend(one);
         }
         // An ascent ends within a fixed distance of its start. Newton's method has no such limit.
-        if let Some(gradient) = gradient.filter(|_| rank < BEST && is_full) {
+        if let Some(density) = density.filter(|_| rank < BEST && is_full) {
             let mut point = end;
-            if climb(gradient, &continuous, &mut point)? {
-                by_newton.extend(gaussian(model, Some(gradient), &continuous, point, seed)?);
+            if climb(density, &mut point)? {
+                by_newton.extend(gaussian(Some(density), point, seed)?);
             }
         }
         if found.len() >= GAUSSIANS_MAX {
@@ -187,14 +174,53 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
     Ok(ModeSearch { modes, ends })
 }
 
+/// Where the ascents ended, the log densities there, and points along them.
+struct Ascents {
+    z: Batch,
+    log_p: Vec<f64>,
+    stops: Vec<Batch>,
+}
+
+fn ascents(
+    model: &dyn Model,
+    starts: &Starts,
+    (discrete, continuous): (&[usize], &[usize]),
+    seed: u64,
+    session: &mut Session,
+) -> Result<Ascents> {
+    let (latents, gradient) = (model.latents(), model.gradient());
+    let mut streams: Vec<Stream> =
+        (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
+    let mut z = scatter(model, starts, &mut streams)?;
+    let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
+    let mut ascent = Ascent::new(continuous.to_vec(), &z);
+    let mut stops: Vec<Batch> = Vec::new();
+    for step in 0..STEPS {
+        if step % SWEEP == 0 {
+            advance(step, session)?;
+            sweep(model, discrete, &mut z, &mut streams)?;
+        }
+        match gradient {
+            Some(gradient) => gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?,
+            None => model.log_joint(&z, &mut log_p)?,
+        }
+        ascent.step(&mut z, &log_p, &d_z);
+        if (step + 1) % (STEPS / STOPS) == 0 {
+            stops.push(z.clone());
+        }
+    }
+    model.log_joint(&z, &mut log_p)?;
+    Ok(Ascents { z, log_p, stops })
+}
+
 /// The Gaussians at the given modes, after Newton's method.
-fn given_modes(model: &dyn Model, starts: &Starts, continuous: &[usize], seed: u64) -> Result<Vec<Mode>> {
-    let (Some(modes), Some(gradient)) = (&starts.modes, model.gradient()) else { return Ok(Vec::new()) };
+fn given_modes(density: Option<LogDensity>, starts: &Starts, seed: u64) -> Result<Vec<Mode>> {
+    let (Some(modes), Some(density)) = (&starts.modes, density) else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for s in 0..modes.draws_len() {
         let mut point: Vec<f64> = (0..modes.columns_len()).map(|i| modes.get(i, s)).collect();
-        climb(gradient, continuous, &mut point)?;
-        found.extend(gaussian(model, Some(gradient), continuous, point, seed)?);
+        climb(density, &mut point)?;
+        found.extend(gaussian(Some(density), point, seed)?);
     }
     Ok(found)
 }
@@ -227,16 +253,10 @@ pub(in crate::infer) fn distance(from: &Mode, to: &[f64], continuous: &[usize]) 
 }
 
 /// The Gaussian with the curvature at a point, and its ELBO.
-fn gaussian(
-    model: &dyn Model,
-    gradient: Option<&dyn Gradient>,
-    continuous: &[usize],
-    point: Vec<f64>,
-    seed: u64,
-) -> Result<Option<Mode>> {
-    let Some(gradient) = gradient.filter(|_| !continuous.is_empty()) else {
+fn gaussian(density: Option<LogDensity>, point: Vec<f64>, seed: u64) -> Result<Option<Mode>> {
+    let Some(density) = density.filter(|density| !density.continuous.is_empty()) else {
         return Ok(Some(Mode { z: point, whitening: Whitening::Diagonal(Vec::new()), elbo: 0.0 }));
     };
-    let Some(local) = LocalGaussian::new(model, gradient, continuous, &point, seed)? else { return Ok(None) };
+    let Some(local) = LocalGaussian::new(density, &point, seed)? else { return Ok(None) };
     Ok(local.elbo().map(|elbo| Mode { z: point, whitening: local.whitening, elbo }))
 }

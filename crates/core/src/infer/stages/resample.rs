@@ -34,7 +34,7 @@ impl StageStream {
 }
 
 /// The draws with these numbers, in this order.
-fn taken(u: &Batch, from: &[usize]) -> Batch {
+pub(super) fn taken(u: &Batch, from: &[usize]) -> Batch {
     let mut out = Batch::zeros(u.columns_len(), from.len());
     for i in 0..u.columns_len() {
         let column = u.column(i);
@@ -49,7 +49,7 @@ pub(in crate::infer) fn repeated(u: &Batch, len: usize) -> Batch {
 }
 
 /// `len` draws at equal intervals.
-pub(in crate::infer) fn thinned(u: &Batch, len: usize) -> Batch {
+pub(super) fn thinned(u: &Batch, len: usize) -> Batch {
     taken(u, &(0..len).map(|to| to * u.draws_len() / len).collect::<Vec<_>>())
 }
 
@@ -69,12 +69,12 @@ pub(super) fn systematic(log_weights: &[f64], log_sum: f64, len: usize) -> impl 
 }
 
 /// Draws by systematic resampling; the weights sum to 1.
-pub(in crate::infer) fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
+pub(super) fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
     taken(u, &systematic(log_weights, 0.0, len).collect::<Vec<_>>())
 }
 
 /// The draw with the largest weight in each of `len` groups.
-pub(in crate::infer) fn heaviest(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
+pub(super) fn heaviest(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
     let len = len.min(u.draws_len());
     let largest = |group: usize| {
         (group..u.draws_len()).step_by(len).max_by(|a, b| log_weights[*a].total_cmp(&log_weights[*b])).unwrap_or(group)
@@ -83,7 +83,7 @@ pub(in crate::infer) fn heaviest(u: &Batch, log_weights: &[f64], len: usize) -> 
 }
 
 /// Draws from q, and their log importance weights. Components are drawn in proportion to their weights.
-pub(in crate::infer) fn draw(
+pub(super) fn draw(
     model: &dyn Model,
     q: &Variational,
     fitted: &Fitted,

@@ -7,8 +7,9 @@
 //! their shares depend on the weights.
 
 use super::gibbs::sweep;
-use super::hmc::{Phase, hamiltonian};
+use super::hmc::{Integrator, Phase, hamiltonian};
 use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::error::{Error, Result};
 use crate::infer::result::MoveSummary;
@@ -28,6 +29,10 @@ const ACCEPTED: f64 = 0.8;
 /// the posterior invariant.
 const ADAPTED: f64 = 0.5;
 const ADAPTING_DRAWS: f64 = 128.0;
+/// The first step sizes that are tried if steps are split, by how many draws, and the share to accept.
+const FIRST_STEPS: [f64; 5] = [1.2, 0.6, 0.3, 0.15, 0.08];
+const TRIED: usize = 128;
+const FIRST_ACCEPTED: f64 = 0.6;
 /// The share of draws that makes up a tail, and how far its mean may still move, in standard deviations and beyond what chance
 /// explains.
 const TAIL: f64 = 0.05;
@@ -127,6 +132,9 @@ pub fn mcmc_moves<'s, M: Model + ?Sized>(
 ) -> Result<MoveSummary> {
     let session = &mut session.into();
     let mut chains = Chains::new(whitened, u, (seed, number));
+    if integrator(whitened) == Integrator::Split && u.draws_len() >= TRIED {
+        chains.summary.step = first_step(whitened, u, (seed, number))?;
+    }
     let is_finished = chains.resume(session)?;
     while !is_finished && !chains.summary.stopped && chains.is_in_progress(schedule) {
         chains.advance(whitened, schedule)?;
@@ -201,9 +209,10 @@ impl Chains {
     /// One move of every draw, and an update of the summary.
     fn advance<M: Model + ?Sized>(&mut self, whitened: &WhitenedModel<M>, schedule: &MoveSchedule) -> Result<()> {
         let (continuous, discrete, summary) = (&self.continuous, &self.discrete, &mut self.summary);
+        let integrator = integrator(whitened);
         self.blocks
             .par_iter_mut()
-            .map(|block| block.advance(whitened, continuous, discrete, summary.step))
+            .map(|block| block.advance(whitened, continuous, discrete, (integrator, summary.step)))
             .collect::<Result<Vec<()>>>()?;
         // One step size for all draws, adapted from all of them, so that it does not depend on their order.
         if !continuous.is_empty() {
@@ -325,7 +334,7 @@ impl Block {
         whitened: &WhitenedModel<M>,
         continuous: &[usize],
         discrete: &[usize],
-        step: f64,
+        how: (Integrator, f64),
     ) -> Result<()> {
         sweep(whitened, discrete, &mut self.u, &mut self.streams)?;
         if continuous.is_empty() {
@@ -340,7 +349,38 @@ impl Block {
             self.is_known = true;
         }
         let state = Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
-        self.accepted = hamiltonian(gradient, continuous, step, state)?;
+        self.accepted = hamiltonian(gradient, continuous, how, state)?;
         Ok(())
     }
+}
+
+/// Split steps for many latents, whose coordinates are those of a sparse Gaussian; otherwise leapfrog steps.
+fn integrator<M: Model + ?Sized>(whitened: &WhitenedModel<M>) -> Integrator {
+    if matches!(whitened.place().1, Whitening::Sparse(_)) { Integrator::Split } else { Integrator::Leapfrog }
+}
+
+/// The longest of a few steps that a sample of the draws accepts, for split steps; their length does not follow from the number of
+/// latents.
+fn first_step<M: Model + ?Sized>(whitened: &WhitenedModel<M>, u: &Batch, stream: (u64, u64)) -> Result<f64> {
+    let mut step = FIRST_STEPS[0];
+    let from: Vec<usize> = (0..TRIED).map(|s| s * u.draws_len() / TRIED).collect();
+    for next in FIRST_STEPS {
+        step = next;
+        let accepted: Vec<f64> = from
+            .par_chunks(BLOCK)
+            .map(|own| {
+                let mut tried = Batch::zeros(u.columns_len(), own.len());
+                for i in 0..u.columns_len() {
+                    tried.column_mut(i).iter_mut().zip(own).for_each(|(to, s)| *to = u.get(i, *s));
+                }
+                let mut block = Block::new(&tried, 0, stream);
+                block.advance(whitened, whitened.continuous(), &[], (Integrator::Split, step))?;
+                Ok(block.accepted)
+            })
+            .collect::<Result<_>>()?;
+        if accepted.iter().sum::<f64>() > FIRST_ACCEPTED * TRIED as f64 {
+            break;
+        }
+    }
+    Ok(step)
 }

@@ -6,10 +6,11 @@
 //! there. Chains that stay elsewhere show a part of the posterior without draws, if that part has mass. A lower bound on its mass comes
 //! from a simple distribution at the place where they stay.
 
-use super::curvature::{LocalGaussian, climb};
+use super::curvature::{LocalGaussian, LogDensity, climb};
 use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
 use crate::diagnostics::convergence::{self, moments};
 use crate::error::Result;
 use crate::infer::result::{MissedMode, SUPERCHAINS, Superchains};
@@ -30,11 +31,15 @@ const SHRINKS: usize = 12;
 const ENDS_APART: f64 = 1.0;
 /// The minimum number of moves of a round, and how many rounds there are at most; each has twice as many moves as the one before.
 const MOVES_MIN: usize = 40;
+/// The same for split steps, which forget sooner.
+const SPLIT_MOVES_MIN: usize = 12;
 const ROUNDS: usize = 3;
 /// A superchain whose mean is farther than this from that of the draws is elsewhere: five standard errors.
 const ELSEWHERE: f64 = 1.25;
 /// How many standard errors a difference must exceed.
 const BEYOND: f64 = 4.0;
+/// With more latents than this, some of these differences are large by chance.
+const MANY: usize = 300;
 /// Values farther than this from a latent's mean, in standard deviations, are put into a draw, for at most this many latents,
 /// and fewer if there are many.
 const APART: f64 = 4.0;
@@ -102,10 +107,11 @@ pub(in crate::infer) fn superchains(
     session: &mut Session,
 ) -> Result<SuperchainRun> {
     let scores = Scores::new(whitened, delivered.u)?;
+    let least = if matches!(whitened.place().1, Whitening::Sparse(_)) { SPLIT_MOVES_MIN } else { MOVES_MIN };
     let mut chains = starts(whitened, delivered, seed)?;
     let (mut found, mut is_away, mut made) = (Superchains::default(), Vec::new(), 0);
     for round in 0..ROUNDS {
-        let moves = MOVES_MIN.max(delivered.moves) << round;
+        let moves = least.max(delivered.moves) << round;
         made += moves;
         let moved = mcmc_moves(
             whitened,
@@ -264,6 +270,10 @@ impl Scores {
         let mut found = Superchains { away: is_away.iter().filter(|x| **x).count(), ..Superchains::default() };
         let joined: Vec<usize> = (0..SUPERCHAINS).filter(|k| !is_away[*k]).collect();
         let mut with_mass = joined.clone();
+        // The largest of so many differences is that large by chance.
+        let beyond = BEYOND.max(1.1 * (2.0 * (2.0 * latents.len() as f64).ln()).sqrt());
+        // And the means of some of very many are closer together, by chance, than independent chains are expected to be.
+        let least = if latents.len() > MANY { 1.0 / CHAINS as f64 } else { 0.0 };
         for k in (0..SUPERCHAINS).filter(|k| is_away[*k]) {
             let place = Place::new(whitened, chains, &log_p, of(k), seed)?;
             found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
@@ -286,7 +296,8 @@ impl Scores {
                     joined.iter().map(|k| own(i, *k).iter().map(|x| f(*x)).sum::<f64>() / CHAINS as f64).collect();
                 let (mean, variance) = moments(&means);
                 let far = (mean - expected).abs();
-                if far > BEYOND * (variance / means.len() as f64).sqrt() { far } else { 0.0 }
+                let variance = variance.max(least);
+                if far > beyond * (variance / means.len() as f64).sqrt() { far } else { 0.0 }
             };
             let (shift, spread) = (excess(&|x| x, 0.0), excess(&|x| x * x, 1.0));
             if shift > found.shift {
@@ -312,6 +323,7 @@ impl Scores {
     ) -> Result<Option<MissedMode>> {
         let continuous = whitened.continuous();
         let Some(gradient) = whitened.gradient().filter(|_| !continuous.is_empty()) else { return Ok(None) };
+        let density = LogDensity::new(whitened, gradient, continuous);
         let (draws, others) = (whitened.restored(delivered.u), whitened.restored(chains));
         let (mut missed, mut tried): (Option<MissedMode>, usize) = (None, 0);
         for &i in continuous {
@@ -327,8 +339,8 @@ impl Scores {
             let mut z: Vec<f64> = (0..draws.columns_len()).map(|j| draws.get(j, self.best)).collect();
             z[i] = value;
             let mut u = whitened.whiten(&Batch::from_columns(z, 1));
-            climb(gradient, continuous, u.as_mut_slice())?;
-            let local = LocalGaussian::new(whitened, gradient, continuous, u.as_slice(), seed)?;
+            climb(density, u.as_mut_slice())?;
+            let local = LocalGaussian::new(density, u.as_slice(), seed)?;
             let Some(log_mass) = local.and_then(|local| local.log_mass()) else { continue };
             let z = whitened.restored(&u).as_slice().to_vec();
             let share = share(log_mass, delivered.log_evidence);

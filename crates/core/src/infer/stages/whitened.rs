@@ -9,6 +9,7 @@ use crate::model::{Conditionals, Fault, Gradient, Latents, Locals, Model};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
+use hyperprior_math::sparse::SparseCholesky;
 use rayon::prelude::*;
 use std::sync::{Mutex, PoisonError};
 
@@ -62,11 +63,20 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
             let moved = (0..n).map(|i| self.location[i] + outer[i] * mean[i]).collect();
             return (moved, Whitening::Diagonal((0..n).map(|i| outer[i] * log_scale[i].exp()).collect()));
         }
+        if let (Whitening::Sparse(outer), true) = (&self.whitening, gaussians.is_diagonal()) {
+            let factors: Vec<f64> = theta[n..2 * n].iter().map(|log_scale| (-log_scale).exp()).collect();
+            return (self.shifted(&theta[..n]), scaled(outer, &factors));
+        }
         let (mut mean, mut inner) = (vec![0.0; n], vec![0.0; n * (n + 1) / 2]);
         gaussians.component(theta, 0, &mut mean, &mut inner);
-        let outer = |i: usize, j: usize| self.whitening.get(i, j);
-        let moved = (0..n).map(|i| self.location[i] + (0..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()).collect();
-        (moved, self.product(&inner))
+        (self.shifted(&mean), self.product(&inner))
+    }
+
+    /// m + L u.
+    fn shifted(&self, u: &[f64]) -> Vec<f64> {
+        let (u, mut z) = (Batch::from_columns(u.to_vec(), 1), Batch::zeros(u.len(), 1));
+        self.whitening.multiply(&u, &mut z);
+        self.location.iter().zip(z.as_slice()).map(|(m, x)| m + x).collect()
     }
 
     /// u = L⁻¹ (z − m).
@@ -134,15 +144,17 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
             let sum: f64 = column(i).iter().zip(column(j)).map(|(x, y)| (x - mean[i]) * (y - mean[j])).sum();
             (sum + if i == j { prior } else { 0.0 }) / (draws_len + prior)
         };
-        let outer = |i: usize, j: usize| self.whitening.get(i, j);
-        let shifted = |i: usize| {
-            let from = if is_full { 0 } else { i };
-            self.location[i] + (from..=i).map(|j| outer(i, j) * mean[j]).sum::<f64>()
-        };
-        let location = (0..n).map(shifted).collect();
-        if let Whitening::Diagonal(scale) = &self.whitening {
-            let scale = (0..n).map(|i| scale[i] * covariance(i, i).sqrt()).collect();
-            return self.placed(location, Whitening::Diagonal(scale));
+        let location = self.shifted(&mean);
+        match &self.whitening {
+            Whitening::Diagonal(scale) => {
+                let scale = (0..n).map(|i| scale[i] * covariance(i, i).sqrt()).collect();
+                return self.placed(location, Whitening::Diagonal(scale));
+            }
+            Whitening::Sparse(factor) => {
+                let factors: Vec<f64> = (0..n).map(|i| 1.0 / covariance(i, i).sqrt()).collect();
+                return self.placed(location, scaled(factor, &factors));
+            }
+            Whitening::Full(_) => {}
         }
         let entries: Vec<f64> = (0..n * n).into_par_iter().map(|at| covariance(at / n, at % n)).collect();
         let whitening = cholesky(&entries, n).map_or_else(|| self.whitening.clone(), |inner| self.product(&inner));
@@ -179,6 +191,13 @@ impl<'a, M: Model + ?Sized> WhitenedModel<'a, M> {
     }
 }
 
+/// The whitening by a sparse triangle whose columns are multiplied.
+fn scaled(factor: &SparseCholesky, factors: &[f64]) -> Whitening {
+    let mut factor = factor.clone();
+    factor.scale_columns(factors);
+    Whitening::Sparse(factor)
+}
+
 impl<M: Model + ?Sized> Model for WhitenedModel<'_, M> {
     fn latents(&self) -> &Latents {
         self.model.latents()
@@ -207,13 +226,17 @@ impl<M: Model + ?Sized> Model for WhitenedModel<'_, M> {
         self.model.flat_priors()
     }
 
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        // Other whitenings couple latents that were not.
+        if matches!(self.whitening, Whitening::Diagonal(_)) { self.model.coupled() } else { None }
+    }
+
     fn fault(&self, u: &Batch, s: usize) -> Option<Fault> {
         self.model.fault(&self.restored(u), s)
     }
 
     fn work(&self) -> usize {
-        let n = self.continuous.len();
-        self.model.work() + if matches!(self.whitening, Whitening::Full(_)) { n * n } else { 2 * n }
+        self.model.work() + self.whitening.work()
     }
 }
 

@@ -1,0 +1,109 @@
+//! Draws of an approximation with their importance weights, and the draws from which the moves start.
+
+use super::nested_laplace::{Nested, nested_laplace};
+use super::resample::{draw, heaviest, resampled, taken, thinned};
+use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
+use crate::diagnostics::convergence::moments;
+use crate::diagnostics::psis::{Psis, psis};
+use crate::error::Result;
+use crate::fit::Fitted;
+use crate::infer::method::Method;
+use crate::infer::settings::{Correction, InferSettings};
+use crate::model::Model;
+use crate::objective::{BoundSettings, Bounds, Estimate};
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::special::log_sum_exp;
+
+/// The number of weighted draws for each draw that is kept: the shares of modes that are far apart come from the weights alone.
+pub const OVERSAMPLED: usize = 4;
+/// How many draws with large importance weights superchains may start from.
+const HEAVY: usize = 8;
+
+/// Draws with importance weights.
+pub(in crate::infer) struct Weighed {
+    /// The draws that are kept, in whitened coordinates.
+    pub(in crate::infer) u: Batch,
+    /// Draws with large weights.
+    pub(in crate::infer) heavy: Batch,
+    pub(in crate::infer) psis: Psis,
+    /// The log weights of draws of q; empty if the draws are not of q alone.
+    pub(in crate::infer) of_q: Vec<f64>,
+    /// The bounds of q, and the log evidence of the draws.
+    pub(in crate::infer) bounds: Bounds,
+}
+
+/// Draws from a fitted approximation, and resamples them as the settings say.
+pub(in crate::infer) fn weigh(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    q: &Variational,
+    fitted: &Fitted,
+    settings: &InferSettings,
+) -> Result<Weighed> {
+    let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
+    let len = settings.draws * OVERSAMPLED;
+    if settings.method == Method::Auto
+        && let Some(nested) = nested_laplace(whitened.model(), whitened.place(), len, settings.seed)?
+    {
+        let log_evidence = log_mean(&nested.log_weights, nested.each);
+        return Ok(of_nested(whitened, &nested, Bounds { log_evidence, ..bounds }, settings));
+    }
+    let (drawn, mut log_weights) = draw(whitened, q, fitted, len, settings.seed)?;
+    let heavy = heaviest(&drawn, &log_weights, HEAVY);
+    let of_q = log_weights.clone();
+    let psis = psis(&mut log_weights);
+    // Of very many latents hardly any draw has a weight that counts, however good the approximation is.
+    let is_hopeless = matches!(whitened.place().1, Whitening::Sparse(_)) && !psis.is_good();
+    let u = match settings.correct {
+        Correction::None => thinned(&drawn, settings.draws),
+        Correction::ResampleMove if is_hopeless => thinned(&drawn, settings.draws),
+        Correction::Resample | Correction::ResampleMove => resampled(&drawn, &log_weights, settings.draws),
+    };
+    Ok(Weighed { u, heavy, psis, of_q, bounds })
+}
+
+/// The same for a nested Laplace approximation: by the weights of θ alone if those of all latents are of no use.
+fn of_nested(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    nested: &Nested,
+    bounds: Bounds,
+    settings: &InferSettings,
+) -> Weighed {
+    let drawn = whitened.whiten(&nested.z);
+    let heavy = heaviest(&drawn, &nested.log_weights, HEAVY);
+    let mut log_weights = nested.log_weights.clone();
+    let psis = psis(&mut log_weights);
+    let u = match settings.correct {
+        Correction::Resample | Correction::ResampleMove if psis.is_good() => {
+            resampled(&drawn, &log_weights, settings.draws)
+        }
+        _ => taken(&drawn, &nested.by_marginal(settings.draws)),
+    };
+    Weighed { u, heavy, psis, of_q: Vec::new(), bounds }
+}
+
+/// The log of the mean of weights, with a standard error from the means of groups of this size.
+fn log_mean(log_weights: &[f64], each: usize) -> Estimate {
+    let value = log_sum_exp(log_weights) - (log_weights.len() as f64).ln();
+    let of_group = |group: &[f64]| group.iter().map(|w| (w - value).exp()).sum::<f64>() / group.len() as f64;
+    let means: Vec<f64> = log_weights.chunks(each).map(of_group).collect();
+    let standard_error = (moments(&means).1 / means.len() as f64).sqrt();
+    Estimate { value, standard_error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_error_of_a_mean_is_that_of_its_groups() {
+        // Groups whose members are equal are as good as single weights.
+        let single: Vec<f64> = (0..100).map(|k| f64::from(k % 7).ln_1p()).collect();
+        let repeated: Vec<f64> = single.iter().flat_map(|w| [*w; 4]).collect();
+        let (one, other) = (log_mean(&single, 1), log_mean(&repeated, 4));
+        assert!((one.value - other.value).abs() < 1e-12);
+        assert!((one.standard_error - other.standard_error).abs() < 1e-12);
+        assert!((one.value - 3.96_f64.ln()).abs() < 0.01, "{one:?}");
+    }
+}

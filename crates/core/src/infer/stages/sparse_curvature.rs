@@ -1,0 +1,279 @@
+//! The curvature of a log density whose terms each contain few latents: a sparse matrix, from few differences of the gradient.
+//!
+//! Latents that share no row are moved together, so that one pair of gradients yields the columns of them all (Curtis, Powell and Reid,
+//! 1974). Latents that share a row with very many, such as the scale of all effects, are moved alone: their columns are rows as well.
+
+use crate::error::Result;
+use crate::model::Model;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::sparse::{SparseCholesky, SparsePattern};
+use rayon::prelude::*;
+
+/// With more continuous latents than this, a full matrix would be slow.
+pub(super) const FULL_MAX: usize = 300;
+/// Gradients that are evaluated together.
+const TOGETHER: usize = 16;
+/// The numbers of neighbours above which a latent may be moved alone.
+const MANY: [usize; 6] = [usize::MAX, 256, 64, 32, 16, 8];
+/// The most comparisons when groups are formed.
+const COMPARISONS_MAX: usize = 50_000_000;
+/// A hub is coupled with more latents than this, and with more than one in so many.
+const HUB_MIN: usize = 32;
+const HUB_SHARE: usize = 20;
+/// With a factor that has more than this share of all entries, the matrix is not sparse.
+const DENSE: f64 = 0.1;
+
+/// An entry that a probe yields: its place in the pattern, the row of the difference, and the latent that was moved.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    at: usize,
+    row: usize,
+    moved: usize,
+}
+
+/// How the curvature of a model is found. Latents are numbered among the continuous ones.
+#[derive(Debug)]
+pub(in crate::infer) struct SparseCurvature {
+    pattern: SparsePattern,
+    /// The latents that are moved together, and the entries that follow.
+    probes: Vec<(Vec<usize>, Vec<Entry>)>,
+}
+
+impl SparseCurvature {
+    /// For a model that knows which latents are coupled; `None` if it does not, or if its curvature is not sparse.
+    pub(in crate::infer) fn new(model: &dyn Model, continuous: &[usize]) -> Option<Self> {
+        let n = continuous.len();
+        let mut number = vec![None; model.latents().len()];
+        continuous.iter().enumerate().for_each(|(k, i)| number[*i] = Some(k as u32));
+        let of_pair = |[i, j]: &[u32; 2]| Some([number[*i as usize]?, number[*j as usize]?]);
+        let pairs: Vec<[u32; 2]> = model.coupled()?.iter().filter_map(of_pair).collect();
+        let pattern = SparsePattern::new(n, &pairs)?;
+        if pattern.factor_len() as f64 > DENSE * (n * n) as f64 {
+            return None;
+        }
+        let mut near: Vec<Vec<usize>> = vec![Vec::new(); n];
+        for j in 0..n {
+            for at in pattern.column(j) {
+                let i = pattern.rows()[at];
+                near[j].push(i);
+                if i != j {
+                    near[i].push(j);
+                }
+            }
+        }
+        let group = MANY.iter().filter_map(|many| groups(&near, *many)).min_by_key(|(_, len)| *len)?.0;
+        let len = group.iter().max().map_or(0, |last| last + 1);
+        if 2 * len > n {
+            return None;
+        }
+        let mut probes = vec![(Vec::new(), Vec::new()); len];
+        group.iter().enumerate().for_each(|(i, group)| probes[*group].0.push(i));
+        let is_alone = |i: usize| probes[group[i]].0.len() == 1;
+        let mut entries = vec![Vec::new(); len];
+        for j in 0..n {
+            for at in pattern.column(j) {
+                let i = pattern.rows()[at];
+                // A latent that was moved alone yields its whole row; the others only what no other member of their group touches.
+                let (row, moved) = if is_alone(i) { (j, i) } else { (i, j) };
+                entries[group[moved]].push(Entry { at, row, moved });
+            }
+        }
+        probes.iter_mut().zip(entries).for_each(|(probe, entries)| probe.1 = entries);
+        Some(Self { pattern, probes })
+    }
+
+    /// The same if there are so many latents that a full matrix would be slow.
+    pub(in crate::infer) fn of_many(model: &dyn Model, continuous: &[usize]) -> Option<Self> {
+        (continuous.len() > FULL_MAX).then(|| Self::new(model, continuous)).flatten()
+    }
+
+    /// The mean of −∂²log p over these points, without those where it is not finite; `None` if it is nowhere finite.
+    pub(in crate::infer) fn mean(
+        &self,
+        model: &dyn Model,
+        continuous: &[usize],
+        points: &Batch,
+    ) -> Result<Option<Vec<f64>>> {
+        let of_points = self.at(model, continuous, points)?;
+        let finite: Vec<&Vec<f64>> = of_points.iter().flatten().collect();
+        let mean = |at: usize| finite.iter().map(|x| x[at]).sum::<f64>() / finite.len() as f64;
+        Ok((!finite.is_empty()).then(|| (0..self.pattern.entries_len()).map(mean).collect()))
+    }
+
+    /// −∂²log p at each of these points; `None` where it is not finite.
+    pub(in crate::infer) fn at(
+        &self,
+        model: &dyn Model,
+        continuous: &[usize],
+        points: &Batch,
+    ) -> Result<Vec<Option<Vec<f64>>>> {
+        let mut of_points = vec![vec![0.0; self.pattern.entries_len()]; points.draws_len()];
+        let mut is_finite = vec![true; points.draws_len()];
+        let all: Vec<(usize, usize)> =
+            (0..points.draws_len()).flat_map(|s| (0..self.probes.len()).map(move |p| (s, p))).collect();
+        let found: Vec<Vec<Vec<f64>>> = all
+            .par_chunks(TOGETHER / 2)
+            .map(|jobs| self.differences(model, continuous, points, jobs))
+            .collect::<Result<_>>()?;
+        for ((s, p), values) in all.into_iter().zip(found.into_iter().flatten()) {
+            for (entry, value) in self.probes[p].1.iter().zip(values) {
+                of_points[s][entry.at] = value;
+                is_finite[s] &= value.is_finite();
+            }
+        }
+        Ok(of_points.into_iter().zip(is_finite).map(|(x, is)| is.then_some(x)).collect())
+    }
+
+    /// The entries that some probes yield, each given by its point and its number.
+    fn differences(
+        &self,
+        model: &dyn Model,
+        continuous: &[usize],
+        points: &Batch,
+        jobs: &[(usize, usize)],
+    ) -> Result<Vec<Vec<f64>>> {
+        let Some(gradient) = model.gradient() else { return Ok(Vec::new()) };
+        let step = |s: usize, k: usize| 1e-4 * points.get(continuous[k], s).abs().max(1.0);
+        let mut z = Batch::zeros(points.columns_len(), 2 * jobs.len());
+        for i in 0..points.columns_len() {
+            let (from, to) = (points.column(i), z.column_mut(i));
+            jobs.iter().enumerate().for_each(|(job, (s, _))| to[2 * job..2 * job + 2].fill(from[*s]));
+        }
+        for (job, (s, p)) in jobs.iter().enumerate() {
+            for k in &self.probes[*p].0 {
+                let (x, h) = (points.get(continuous[*k], *s), step(*s, *k));
+                z.set(continuous[*k], 2 * job, x + h);
+                z.set(continuous[*k], 2 * job + 1, x - h);
+            }
+        }
+        let (mut log_p, mut d_z) = (vec![0.0; 2 * jobs.len()], Batch::zeros(z.columns_len(), 2 * jobs.len()));
+        gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+        let of_job = |(job, (s, p)): (usize, &(usize, usize))| {
+            let value = |Entry { row, moved, .. }: &Entry| {
+                let column = d_z.column(continuous[*row]);
+                -(column[2 * job] - column[2 * job + 1]) / (2.0 * step(*s, *moved))
+            };
+            self.probes[*p].1.iter().map(value).collect()
+        };
+        Ok(jobs.iter().enumerate().map(of_job).collect())
+    }
+
+    /// The latents that are coupled with a large share of the others: those that describe them all, such as their scale.
+    pub(in crate::infer) fn hubs(&self) -> Vec<usize> {
+        let n = self.pattern.len();
+        let mut near = vec![0_usize; n];
+        for j in 0..n {
+            for at in self.pattern.column(j).skip(1) {
+                near[j] += 1;
+                near[self.pattern.rows()[at]] += 1;
+            }
+        }
+        (0..n).filter(|i| near[*i] > HUB_MIN.max(n / HUB_SHARE)).collect()
+    }
+
+    /// The Cholesky factor of the matrix with these entries, `None` if it is not positive definite.
+    pub(in crate::infer) fn cholesky(&self, entries: &[f64]) -> Option<SparseCholesky> {
+        self.pattern.cholesky(entries)
+    }
+
+    /// The entries with a ridge if the matrix needs one, and their factor; no curvature along a latent counts as less than `flat`.
+    pub(in crate::infer) fn definite(&self, mut entries: Vec<f64>, flat: f64) -> Option<(Vec<f64>, SparseCholesky)> {
+        let diagonal = (0..self.pattern.len()).map(|j| self.pattern.column(j).start);
+        let sizes: Vec<(usize, f64)> = diagonal.map(|at| (at, entries[at].abs().max(flat))).collect();
+        let mut ridge = 0.0;
+        loop {
+            if let Some(factor) = self.cholesky(&entries) {
+                return Some((entries, factor));
+            }
+            let more = if ridge == 0.0 { 1e-3 } else { 4.0 * ridge };
+            sizes.iter().for_each(|(at, size)| entries[*at] += (more - ridge) * size);
+            ridge = more;
+            if ridge > 1e3 {
+                return None;
+            }
+        }
+    }
+}
+
+/// The group of each latent, and how many there are: those with more than `many` neighbours are alone, and no two others of a group share
+/// a neighbour that is not alone. `None` if that takes too long to find out.
+fn groups(near: &[Vec<usize>], many: usize) -> Option<(Vec<usize>, usize)> {
+    let is_alone = |i: usize| near[i].len() > many;
+    let comparisons: usize = near.iter().filter(|of| of.len() <= many).map(|of| of.len() * of.len()).sum();
+    if comparisons > COMPARISONS_MAX {
+        return None;
+    }
+    let mut group = vec![usize::MAX; near.len()];
+    let mut len = 0;
+    for i in (0..near.len()).filter(|i| is_alone(*i)) {
+        group[i] = len;
+        len += 1;
+    }
+    let first = len;
+    let mut taken_by: Vec<usize> = Vec::new();
+    for i in (0..near.len()).filter(|i| !is_alone(*i)) {
+        for row in near[i].iter().filter(|row| !is_alone(**row)) {
+            for other in near[*row].iter().filter(|other| !is_alone(**other) && group[**other] != usize::MAX) {
+                taken_by[group[*other] - first] = i;
+            }
+        }
+        let free = (0..taken_by.len()).find(|g| taken_by[*g] != i).unwrap_or(taken_by.len());
+        if free == taken_by.len() {
+            taken_by.push(usize::MAX);
+        }
+        group[i] = first + free;
+        len = len.max(first + free + 1);
+    }
+    Some((group, len))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::stages::curvature::curvature;
+    use crate::infer::stages::test_walk::Walk;
+
+    /// Catches latents that are moved together although they share a row, and entries that are read from the wrong place.
+    #[test]
+    fn the_curvature_is_that_of_a_full_matrix() {
+        let walk = Walk::new(40);
+        let (n, continuous): (usize, Vec<usize>) = (41, (0..41).collect());
+        let sparse = SparseCurvature::new(&walk, &continuous).expect("a sparse curvature");
+        // The precision alone, and three groups of a chain.
+        assert_eq!(sparse.probes.len(), 4);
+        let point: Vec<f64> = (0..n).map(|i| (i as f64).sin()).collect();
+        let full = curvature(&walk, &continuous, &point).expect("no fault").expect("a finite curvature");
+        let mut points = Batch::zeros(n, 3);
+        for (i, x) in point.iter().enumerate() {
+            points.column_mut(i).copy_from_slice(&[*x, *x, f64::NAN]);
+        }
+        let entries = sparse.mean(&walk, &continuous, &points).expect("no fault").expect("a finite curvature");
+        let mut from_sparse = vec![0.0; n * n];
+        for j in 0..n {
+            for at in sparse.pattern.column(j) {
+                let i = sparse.pattern.rows()[at];
+                (from_sparse[i * n + j], from_sparse[j * n + i]) = (entries[at], entries[at]);
+            }
+        }
+        for (e, (a, b)) in full.iter().zip(&from_sparse).enumerate() {
+            assert!((a - b).abs() < 1e-5, "{}, {}: {a} and {b}", e / n, e % n);
+        }
+    }
+
+    #[test]
+    fn an_indefinite_matrix_gets_a_ridge() {
+        let walk = Walk::new(40);
+        let continuous: Vec<usize> = (0..41).collect();
+        let sparse = SparseCurvature::new(&walk, &continuous).expect("a sparse curvature");
+        let entries = vec![1.0; sparse.pattern.entries_len()];
+        assert!(sparse.cholesky(&entries).is_none());
+        let (ridged, factor) = sparse.definite(entries, 1e-4).expect("a factor");
+        assert_eq!(sparse.cholesky(&ridged), Some(factor));
+    }
+
+    #[test]
+    fn a_dense_matrix_is_not_sparse() {
+        let walk = Walk::new(8);
+        assert!(SparseCurvature::new(&walk, &(0..9).collect::<Vec<_>>()).is_none());
+    }
+}
