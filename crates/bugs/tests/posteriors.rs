@@ -1,4 +1,4 @@
-//! Posteriors of whole programs against exact ones: long tails, improper posteriors, data in any unit.
+//! Posteriors of whole programs against exact ones: long tails, improper posteriors, data in any unit, hundreds of states.
 
 use hyperprior::Quiet;
 use hyperprior::diagnostics::Verdict;
@@ -145,4 +145,55 @@ fn a_variance_component_near_zero() {
         let is_right = (share.mean - mean).abs() < 0.1 * deviation && (share.sd / deviation - 1.0).abs() < 0.15;
         assert!(is_right || inferred.verdict() == Verdict::Distrust, "seed {seed}: {share:?} {mean} {deviation}");
     }
+}
+
+/// log p(y | level, noise) of a random walk with this first variance, observed with noise: the Kalman filter.
+fn log_likelihood(y: &[f64], [level, noise]: [f64; 2]) -> f64 {
+    let (mut mean, mut variance, mut sum) = (0.0, 1000.0, 0.0);
+    for y in y {
+        let (whole, away) = (variance + noise * noise, y - mean);
+        sum -= 0.5 * ((2.0 * std::f64::consts::PI * whole).ln() + away * away / whole);
+        let gain = variance / whole;
+        mean += gain * away;
+        variance = variance * (1.0 - gain) + level * level;
+    }
+    sum
+}
+
+/// Hundreds of states of a random walk: their scale and that of the noise, and the evidence, are those of the Kalman filter.
+#[test]
+fn a_local_level_of_400_states() {
+    let mut state = 12_345_u64;
+    let mut uniform = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    // Sums of uniforms are normal enough for data.
+    let mut normal = || (0..12).map(|_| uniform()).sum::<f64>() - 6.0;
+    let mut x = 5.0;
+    let y: Vec<f64> = (0..400)
+        .map(|_| {
+            x += 0.4 * normal();
+            x + normal()
+        })
+        .collect();
+    let model = "model { x[1] ~ dnorm(0, 0.001) for (t in 2:400) { x[t] ~ dnorm(x[t-1], 1 / (level * level)) }
+        for (t in 1:400) { y[t] ~ dnorm(x[t], 1 / (noise * noise)) } level ~ dunif(0, 10) noise ~ dunif(0, 10) }";
+    // A grid over both scales: the prior is flat.
+    let grid: Vec<([f64; 2], f64)> = (0..61)
+        .flat_map(|i| (0..61).map(move |j| [0.15 + 0.01 * f64::from(i), 0.7 + 0.01 * f64::from(j)]))
+        .map(|scales| (scales, log_likelihood(&y, scales)))
+        .collect();
+    let top = grid.iter().fold(f64::NEG_INFINITY, |top, (_, log_p)| top.max(*log_p));
+    let exact = |k: usize| weighted(grid.iter().map(|(scales, log_p)| ((log_p - top).exp(), scales[k])));
+    let log_evidence = top + (grid.iter().map(|(_, p)| (p - top).exp()).sum::<f64>() * 1e-4 / 100.0).ln();
+    let (summaries, inferred) = fit(model, &Data::default().with("y", Array::vector(y.clone())), 1);
+    for (name, (mean, sd)) in [("level", exact(0)), ("noise", exact(1))] {
+        let own = named(&summaries, name);
+        assert!((own.mean - mean).abs() < 0.1 * sd, "{name}: {} against {mean} ± {sd}", own.mean);
+        assert!((own.sd / sd - 1.0).abs() < 0.1, "{name}: {} against {sd}", own.sd);
+    }
+    let own = inferred.bounds.log_evidence.value;
+    assert!((own - log_evidence).abs() < 0.1, "{own} against {log_evidence}");
+    assert_eq!(inferred.verdict(), Verdict::Trust);
 }

@@ -11,6 +11,7 @@ mod centring;
 mod constraint;
 mod counts;
 mod coupling;
+mod degree_fit;
 mod density;
 mod describe;
 mod distribution;

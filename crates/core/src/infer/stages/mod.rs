@@ -1,5 +1,6 @@
 //! The stages of inference, one algorithm per file.
 
+mod adaptive_importance;
 pub(super) mod ascent;
 pub(super) mod bridge;
 mod curvature;

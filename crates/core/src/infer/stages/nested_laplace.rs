@@ -3,6 +3,7 @@
 //! One Gaussian over all of them cannot follow how the location and the scale of x change with θ. So θ is drawn from its marginal, with x
 //! integrated out by Laplace's method, and x from the Gaussian at its mode given θ. If x is Gaussian given θ and the data, this is exact.
 
+use super::adaptive_importance::{Proposal, effective, tempered};
 use super::resample::systematic;
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
@@ -10,10 +11,10 @@ use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
-use hyperprior_math::random::{Purpose, Stream, stream};
+use hyperprior_math::random::{Purpose, stream};
 use hyperprior_math::sparse::SparseCholesky;
-use hyperprior_math::special::{HALF_LN_2_PI, ln_gamma, log_sum_exp};
-use rand_distr::{ChiSquared, Distribution, StandardNormal};
+use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
+use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 /// The most latents that describe the others.
@@ -23,9 +24,13 @@ const LEARNT: usize = 256;
 const KEPT: usize = 1024;
 /// Values of θ that are treated together.
 const TOGETHER: usize = 16;
-/// The degrees of freedom of the distribution that θ is drawn from, and how much wider than its guess it is at first, and then.
-const DF: f64 = 8.0;
+/// How much wider than its guess the distribution is that θ is drawn from, at first and then.
 const WIDER: [f64; 2] = [1.5, 1.1];
+/// The most of θ that are searched for, the values in a round of the search, the most rounds, and the number of their random streams.
+const SEARCHED_MAX: usize = 8;
+const SEARCHED: usize = 96;
+const SEARCH_ROUNDS: u64 = 20;
+const SEARCH_STREAM: u64 = 3;
 /// The most steps of Newton's method towards the mode of x, how often one is halved, and the gain at which they end.
 const STEPS: usize = 8;
 const HALVINGS: usize = 8;
@@ -64,33 +69,6 @@ struct Parts<'a> {
     slopes: Vec<Vec<f64>>,
     /// The lower Cholesky factor of the covariance of θ in the Gaussian.
     scale: Vec<f64>,
-}
-
-/// Where θ is drawn from: Student t.
-struct Proposal {
-    mean: Vec<f64>,
-    scale: Vec<f64>,
-}
-
-impl Proposal {
-    /// A value, and its log density.
-    fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
-        let k = self.mean.len();
-        let e: Vec<f64> = (0..k).map(|_| StandardNormal.sample(rng)).collect();
-        let mixing = ChiSquared::new(DF).map_or(1.0, |chi| Distribution::<f64>::sample(&chi, rng) / DF);
-        let t: Vec<f64> = e.iter().map(|e| e / mixing.sqrt()).collect();
-        let of_row = |i: usize| (0..=i).map(|j| self.scale[packed(i, j)] * t[j]).sum::<f64>();
-        let theta = (0..k).map(|i| self.mean[i] + of_row(i)).collect();
-        let squared: f64 = t.iter().map(|t| t * t).sum();
-        let (half, d) = (0.5 * (DF + k as f64), k as f64);
-        let log_scale: f64 = (0..k).map(|i| self.scale[packed(i, i)].ln()).sum();
-        let log_density = ln_gamma(half)
-            - ln_gamma(0.5 * DF)
-            - 0.5 * d * (DF * std::f64::consts::PI).ln()
-            - log_scale
-            - half * (squared / DF).ln_1p();
-        (theta, log_density)
-    }
 }
 
 impl<'a> Parts<'a> {
@@ -239,11 +217,10 @@ impl<'a> Parts<'a> {
         Ok(found.into_iter().flatten().filter(|(_, log_weight, _)| log_weight.is_finite()).collect())
     }
 
-    /// The weighted mean and scale of θ.
-    fn proposal(&self, found: &[(Conditional, f64, f64)]) -> Option<Proposal> {
+    /// The weighted mean and scale of θ, the scale times a factor.
+    fn proposal(&self, found: &[(Conditional, f64, f64)], log_weights: &[f64], wider: f64) -> Option<Proposal> {
         let k = self.theta.len();
-        let log_weights: Vec<f64> = found.iter().map(|(_, log_weight, _)| *log_weight).collect();
-        let log_sum = log_sum_exp(&log_weights);
+        let log_sum = log_sum_exp(log_weights);
         let weight = |s: usize| (log_weights[s] - log_sum).exp();
         let of = |s: usize, a: usize| found[s].0.point[self.theta[a]];
         let mean: Vec<f64> = (0..k).map(|a| (0..found.len()).map(|s| weight(s) * of(s, a)).sum()).collect();
@@ -251,9 +228,64 @@ impl<'a> Parts<'a> {
             (0..found.len()).map(|s| weight(s) * (of(s, a) - mean[a]) * (of(s, b) - mean[b])).sum::<f64>()
         };
         let covariance: Vec<f64> = (0..k * k).map(|e| entry(e / k, e % k)).collect();
-        let scale = cholesky(&covariance, k)?.into_iter().map(|x| WIDER[1] * x).collect();
+        let scale = cholesky(&covariance, k)?.into_iter().map(|x| wider * x).collect();
         Some(Proposal { mean, scale })
     }
+}
+
+/// The log weights of θ.
+fn weights_of(found: &[(Conditional, f64, f64)]) -> Vec<f64> {
+    found.iter().map(|(_, log_weight, _)| *log_weight).collect()
+}
+
+/// The middle of the marginal of θ, with x at its mode there: where the mass is, though a density over θ and x together may be larger, or
+/// unbounded, where the scale of x is small. θ is looked for by importance sampling whose proposal moves to the weighted mean, at first
+/// with weights to a small power (population Monte Carlo; Cappé, Guillin, Marin and Robert, 2004). `None` if the model is not of this
+/// kind. The points are where θ may be.
+pub(super) fn marginal_centre(
+    model: &dyn Model,
+    sparse: &SparseCurvature,
+    points: &Batch,
+    seed: u64,
+) -> Result<Option<Vec<f64>>> {
+    let (n, theta) = (points.columns_len(), sparse.hubs());
+    let (k, others): (usize, Vec<usize>) = (theta.len(), (0..n).filter(|i| theta.binary_search(i).is_err()).collect());
+    if theta.is_empty() || k > SEARCHED_MAX {
+        return Ok(None);
+    }
+    let Some(curvature) = SparseCurvature::new(model, &others) else { return Ok(None) };
+    let unit: Vec<f64> = (0..k).flat_map(|i| (0..=i).map(move |j| f64::from(i == j))).collect();
+    let mean = (0..n).map(|i| points.get(i, 0)).collect();
+    let mut parts = Parts { model, theta, others, curvature, mean, slopes: vec![vec![0.0; k]; n], scale: unit.clone() };
+    let candidates: Vec<Vec<f64>> =
+        (0..points.draws_len()).map(|s| parts.theta.iter().map(|i| points.get(*i, s)).collect()).collect();
+    let found: Vec<Vec<Option<Conditional>>> =
+        candidates.par_chunks(TOGETHER).map(|theta| parts.conditionals(theta)).collect::<Result<_>>()?;
+    let log_marginal = |one: &Conditional| one.log_p - one.factor.log_diagonal();
+    let best = |a: Conditional, b: Conditional| if log_marginal(&b) > log_marginal(&a) { b } else { a };
+    let Some(mut at) = found.into_iter().flatten().flatten().reduce(best) else { return Ok(None) };
+    let mut proposal = Proposal { mean: parts.theta.iter().map(|i| at.point[*i]).collect(), scale: unit };
+    for round in 0..SEARCH_ROUNDS {
+        parts.mean.clone_from(&at.point);
+        let found = parts.explore(&proposal, SEARCHED, seed, SEARCH_STREAM + round)?;
+        if found.len() < SEARCHED / 4 {
+            proposal.scale.iter_mut().for_each(|x| *x *= 0.5);
+            continue;
+        }
+        let (weights, power) = tempered(&weights_of(&found), 3.0 * k as f64 + 8.0);
+        let is_found = power == 1.0 && effective(&weights) > SEARCHED as f64 / 3.0;
+        match parts.proposal(&found, &weights, WIDER[0]) {
+            Some(next) => proposal = next,
+            None => proposal.scale.iter_mut().for_each(|x| *x *= 0.5),
+        }
+        let middle = parts.conditionals(&[proposal.mean.clone()])?.into_iter().flatten().next();
+        at = match (middle, is_found) {
+            (Some(middle), true) => return Ok(Some(middle.point)),
+            (Some(middle), false) => middle,
+            (None, _) => at,
+        };
+    }
+    Ok(None)
 }
 
 /// `len` draws; `None` if the model is not of this kind.
@@ -270,9 +302,9 @@ pub(in crate::infer) fn nested_laplace(
     };
     let learnt = parts.explore(&first, LEARNT, seed, 0)?;
     // With few weights that count, the covariance is not known.
-    let log_sum = log_sum_exp(&learnt.iter().map(|(_, w, _)| *w).collect::<Vec<_>>());
-    let ess = 1.0 / learnt.iter().map(|(_, w, _)| (2.0 * (w - log_sum)).exp()).sum::<f64>();
-    let second = if ess > 4.0 * parts.theta.len() as f64 { parts.proposal(&learnt) } else { None };
+    let weights = weights_of(&learnt);
+    let is_known = effective(&weights) > 4.0 * parts.theta.len() as f64;
+    let second = if is_known { parts.proposal(&learnt, &weights, WIDER[1]) } else { None };
     let found = parts.explore(second.as_ref().unwrap_or(&first), KEPT, seed, 1)?;
     if found.len() < KEPT / 2 {
         return Ok(None);
@@ -323,5 +355,53 @@ impl Nested {
     /// `len` draws in proportion to the weights of θ alone.
     pub(in crate::infer) fn by_marginal(&self, len: usize) -> Vec<usize> {
         systematic(&self.log_marginal_weights, log_sum_exp(&self.log_marginal_weights), len).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::stages::test_walk::Walk;
+
+    /// The mean and the standard deviation of the precision's marginal by Laplace's method, on a grid.
+    fn on_grid(parts: &Parts) -> (f64, f64) {
+        let theta: Vec<Vec<f64>> = (0..160).map(|k| vec![3.0 + 0.05 * f64::from(k)]).collect();
+        let found: Vec<Option<Conditional>> =
+            theta.chunks(16).flat_map(|theta| parts.conditionals(theta).expect("no fault")).collect();
+        let log_m: Vec<f64> = found
+            .iter()
+            .map(|one| one.as_ref().map_or(f64::NEG_INFINITY, |c| c.log_p - c.factor.log_diagonal()))
+            .collect();
+        let log_sum = log_sum_exp(&log_m);
+        let moment = |f: &dyn Fn(f64) -> f64| -> f64 {
+            log_m.iter().zip(&theta).map(|(m, theta)| (m - log_sum).exp() * f(theta[0])).sum()
+        };
+        let mean = moment(&|x| x);
+        (mean, moment(&|x| (x - mean).powi(2)).sqrt())
+    }
+
+    /// Catches a proposal whose density is wrong, a wrong constant of Laplace's method, and a search that ends elsewhere: the draws by the
+    /// weights of θ have the marginal of θ on a grid, and the centre is its middle.
+    #[test]
+    fn the_marginal_of_the_precision_is_that_on_a_grid() {
+        let (walk, n) = (Walk::new(400), 401);
+        let sparse = SparseCurvature::new(&walk, &(0..n).collect::<Vec<_>>()).expect("a sparse curvature");
+        assert_eq!(sparse.hubs(), [0]);
+        // From far away: a precision of e⁹, where the walk hardly moves.
+        let mut start = vec![0.0; n];
+        start[0] = 9.0;
+        let centre = marginal_centre(&walk, &sparse, &Batch::from_columns(start, 1), 1).expect("no fault");
+        let centre = centre.expect("a centre");
+        let entries = sparse.mean(&walk, &(0..n).collect::<Vec<_>>(), &Batch::from_columns(centre.clone(), 1));
+        let (_, factor) = sparse.definite(entries.expect("no fault").expect("finite"), FLAT).expect("a factor");
+        let whitening = Whitening::Sparse(factor);
+        let parts = Parts::new(&walk, &centre, &whitening).expect("a model of this kind");
+        let (mean, sd) = on_grid(&parts);
+        assert!((centre[0] - mean).abs() < 0.3 * sd, "{} and {mean} ± {sd}", centre[0]);
+        let nested = nested_laplace(&walk, (&centre, &whitening), 4000, 1).expect("no fault").expect("draws");
+        let drawn: Vec<f64> = nested.by_marginal(4000).into_iter().map(|s| nested.z.get(0, s)).collect();
+        let own = drawn.iter().sum::<f64>() / 4000.0;
+        let own_sd = (drawn.iter().map(|x| (x - own).powi(2)).sum::<f64>() / 4000.0).sqrt();
+        assert!((own - mean).abs() < 0.1 * sd && (own_sd / sd - 1.0).abs() < 0.08, "{own} ± {own_sd}, {mean} ± {sd}");
     }
 }

@@ -7,6 +7,7 @@
 use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
 use super::curvature::{LocalGaussian, LogDensity, climb};
 use super::gibbs::sweep;
+use super::nested_laplace::marginal_centre;
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -115,7 +116,7 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
     if gradient.is_none() && !continuous.is_empty() {
         return Err(Error::Model("a mode search needs the gradient along the continuous latents".to_owned()));
     }
-    let Ascents { z, log_p, stops } = ascents(model, starts, (&discrete, &continuous), seed, session)?;
+    let Ascents { begun, z, log_p, stops } = ascents(model, starts, (&discrete, &continuous), seed, session)?;
     let mut order: Vec<usize> = (0..ASCENTS).collect();
     let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
@@ -130,7 +131,17 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
         let all = alive.iter().map(|s| z.get(i, *s)).chain(found.iter().map(|mode| mode.z[i]));
         ends.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = x);
     }
-    if let Some(centre) = &starts.centre {
+    let mut by_mass = None;
+    if let Some(sparse) = sparse.as_ref().filter(|_| discrete.is_empty()) {
+        let mut points = Batch::zeros(latents.len(), begun.draws_len() + ends.draws_len());
+        for i in 0..latents.len() {
+            let all = begun.column(i).iter().chain(ends.column(i));
+            points.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = *x);
+        }
+        if let Some(point) = marginal_centre(model, sparse, &points, seed)? {
+            by_mass = gaussian(density, point, seed)?;
+        }
+    } else if let Some(centre) = &starts.centre {
         found.extend(gaussian(density, centre.clone(), seed)?);
     }
     for (rank, s) in order.into_iter().enumerate() {
@@ -171,11 +182,15 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
     if let Some(one) = best.filter(|one| one.elbo > modes[0].elbo && is_apart(one)) {
         modes.insert(1, one);
     }
+    if let Some(one) = by_mass {
+        modes.insert(0, one);
+    }
     Ok(ModeSearch { modes, ends })
 }
 
-/// Where the ascents ended, the log densities there, and points along them.
+/// Where the ascents began and ended, the log densities at their ends, and points along them.
 struct Ascents {
+    begun: Batch,
     z: Batch,
     log_p: Vec<f64>,
     stops: Vec<Batch>,
@@ -191,7 +206,8 @@ fn ascents(
     let (latents, gradient) = (model.latents(), model.gradient());
     let mut streams: Vec<Stream> =
         (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
-    let mut z = scatter(model, starts, &mut streams)?;
+    let begun = scatter(model, starts, &mut streams)?;
+    let mut z = begun.clone();
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
     let mut ascent = Ascent::new(continuous.to_vec(), &z);
     let mut stops: Vec<Batch> = Vec::new();
@@ -210,7 +226,7 @@ fn ascents(
         }
     }
     model.log_joint(&z, &mut log_p)?;
-    Ok(Ascents { z, log_p, stops })
+    Ok(Ascents { begun, z, log_p, stops })
 }
 
 /// The Gaussians at the given modes, after Newton's method.

