@@ -9,7 +9,7 @@ use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start, sparse_gaussian};
-use super::stages::importance::{Weighed, weigh};
+use super::stages::importance::{Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
@@ -283,8 +283,8 @@ fn finish(
         Some(_) => missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed)?,
         None => None,
     };
-    let parts = q.part_names();
     let (location, whitening) = whitened.place();
+    let parts = part_names(q, whitening, of_q.is_empty());
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
     let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);

@@ -83,6 +83,17 @@ fn of_nested(
     Weighed { u, heavy, psis, of_q: Vec::new(), bounds }
 }
 
+/// The names of the parts of the approximation that the draws are from.
+pub(in crate::infer) fn part_names(q: &Variational, whitening: &Whitening, is_nested: bool) -> [String; 3] {
+    let [likelihood, prior, recursive] = q.part_names();
+    let prior = match whitening {
+        Whitening::Sparse(_) if is_nested => "nested Laplace".to_owned(),
+        Whitening::Sparse(_) => "gaussian (sparse precision)".to_owned(),
+        _ => prior,
+    };
+    [likelihood, prior, recursive]
+}
+
 /// The log of the mean of weights, with a standard error from the means of groups of this size.
 fn log_mean(log_weights: &[f64], each: usize) -> Estimate {
     let value = log_sum_exp(log_weights) - (log_weights.len() as f64).ln();
