@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::render::terminal::{self, remedy, sparkline};
 use hyperprior::diagnostics::{Verdict, capitalised};
-use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source};
+use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source, Whitening};
 use hyperprior::objective::Estimate;
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
 use hyperprior::report::{FitReport, Latent, LinearResponseSummary, Monitored, Role};
@@ -184,6 +184,7 @@ fn fit_history(inferred: &Inferred) -> Lines {
     }
     let fitted = &inferred.fitted;
     let steps = match fitted.stages.as_slice() {
+        [] if matches!(inferred.whitening, Whitening::Sparse(_)) => "by Newton's method".to_owned(),
         [] => format!("{} step{}", fitted.steps, if fitted.steps == 1 { "" } else { "s" }),
         [.., last] => {
             let halved = match fitted.stages.len() - 1 {

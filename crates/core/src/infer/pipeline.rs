@@ -8,7 +8,7 @@ use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummar
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
-use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start, sparse_gaussian};
+use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::importance::{Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
@@ -182,18 +182,12 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
             let away: f64 = StandardNormal.sample(&mut rng);
             *location += ELSEWHERE * away;
         }
-        if let (Whitening::Sparse(_), [location]) = (best.whitened.place().1, &start.locations[..]) {
-            let z = best.whitened.restored(&Batch::from_columns(location.clone(), 1)).as_slice().to_vec();
-            let from = Mode { z, ..mode.clone() };
-            if let Some((found, _)) = sparse_gaussian(model, &from, seed, work)? {
-                start.locations = vec![best.whitened.whiten(&Batch::from_columns(found.z, 1)).as_slice().to_vec()];
-                return work.fit(&best.whitened, &best.q, &start, seed, Length::Fixed(1));
-            }
-        }
         work.fit(&best.whitened, &best.q, &start, seed, length)
     };
     work.session.enter("restarts");
-    let restarts = restart(&mut best, again, work)?;
+    // Newton's method ends where the ELBO is flat; the draws are of the nested approximation, which looks for itself.
+    let is_newton = matches!(best.whitened.place().1, Whitening::Sparse(_)) && settings.restarts.is_none();
+    let restarts = if is_newton { None } else { restart(&mut best, again, work)? };
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
     finish(best, (candidates, restarts), &known, ends, work)
 }

@@ -43,7 +43,7 @@ pub(in crate::infer) fn fit_gaussian<'a>(
     work: &mut Work,
 ) -> Result<FittedGaussian<'a>> {
     let origin = Start::at(vec![0.0; from.z.len()], 1.0);
-    if let Some((mode, has_converged)) = sparse_gaussian(model, from, work.settings.seed, work)? {
+    if let Some((mode, has_converged)) = sparse_gaussian(model, from, work)? {
         let whitened = WhitenedModel::new(model, mode.z.clone(), mode.whitening.clone());
         let fitted = work.fit(&whitened, gaussian, &origin, work.settings.seed, Length::Fixed(1))?;
         return Ok(FittedGaussian { whitened, fitted, mode, has_converged: Some(has_converged) });
@@ -68,18 +68,13 @@ pub(in crate::infer) fn fit_gaussian<'a>(
 }
 
 /// The best Gaussian with a sparse precision near a mode, and whether its search had converged, if the model has one.
-pub(in crate::infer) fn sparse_gaussian(
-    model: &dyn Model,
-    from: &Mode,
-    seed: u64,
-    work: &mut Work,
-) -> Result<Option<(Mode, bool)>> {
+fn sparse_gaussian(model: &dyn Model, from: &Mode, work: &mut Work) -> Result<Option<(Mode, bool)>> {
     if !matches!(from.whitening, Whitening::Sparse(_)) {
         return Ok(None);
     }
     let continuous: Vec<usize> = (0..from.z.len()).collect();
     let Some(curvature) = SparseCurvature::new(model, &continuous) else { return Ok(None) };
-    variational_newton(model, &curvature, from, seed, &mut work.session)
+    variational_newton(model, &curvature, from, work.settings.seed, &mut work.session)
 }
 
 /// The modes in the whitened coordinates of the fit. If there are more components than modes, the additional ones start at random

@@ -41,7 +41,7 @@ pub(in crate::infer) fn restart(
         }
         let next = weight(&best.whitened, &best.q, &fitted, seed)?;
         if next.elbo > weighted[0].elbo {
-            best.has_converged = has_converged(&fitted).or(best.has_converged);
+            best.has_converged = has_converged(&fitted);
             best.fitted = fitted;
             weighted.insert(0, next);
         } else {
