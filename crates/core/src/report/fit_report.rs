@@ -355,7 +355,9 @@ fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
         .collect();
     let (worst, shape, sd_error) = heavy.iter().copied().reduce(|a, b| if b.2 > a.2 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
-    let severity = if is_large { Severity::MeansOnly } else { Severity::Note };
+    // A variance that does not exist, and an error that shows it.
+    let is_infinite = heavy.iter().any(|(_, shape, sd_error)| *shape > 0.5 && *sd_error > SD_ERROR_MAX);
+    let severity = if is_large || is_infinite { Severity::MeansOnly } else { Severity::Note };
     let name = draws.columns()[worst].name.clone();
     let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape, sd_error };
     Some(Diagnostic::new(severity, finding, Vec::new()))
