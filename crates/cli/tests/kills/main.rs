@@ -17,7 +17,7 @@ fn kills() -> usize {
 #[test]
 fn killed_topics_resume_to_the_same_files() {
     let case = Case {
-        begin: "topics bible --layers 6,3 --epochs 6 --heldout 0.01 --quiet --save-every 0",
+        begin: "topics bible --layers 6,3 --epochs 3 --heldout 0.01 --quiet --save-every 0",
         resume: "resume --quiet",
         checkpoint: "checkpoint",
         exact: &["model", "trace.csv", "topics.json", "activations.csv", "weights.parquet", "config.toml"],

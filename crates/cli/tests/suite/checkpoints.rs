@@ -39,7 +39,7 @@ fn interrupted(line: &str, signal: &str, after: Duration) -> std::process::Outpu
 #[test]
 fn interrupted_fits_resume_to_the_same_numbers() {
     let folder = Folder::new("checkpoints");
-    for (name, more) in [("hmm_quakes", "--draws 500"), ("karate_sbm", "--draws 200 --steps 200 --eliminate none")] {
+    for (name, more) in [("hmm_quakes", "--draws 200"), ("coal", "--draws 200 --steps 200 --eliminate none")] {
         let whole = folder.path(&format!("{name}-whole"));
         let line = format!("fit {} {more} --quiet --save-every 0", example(name));
         assert!(run(&format!("{line} --out {}", whole.display())).status.success());
@@ -162,9 +162,7 @@ fn planted_failures_are_caught() {
     let (verdict, why) = verdict_of(&format!("fit {} --steps 4", example("hmm_quakes")));
     assert!(verdict != "trust" && why.contains("too few"), "{verdict}, {why}");
     // Steps a hundred times too large: the fit fails, or is not trusted, unless long chains made up for it.
-    for name in ["dawid_skene", "spike_hald"] {
-        let output = run(&format!("fit {} --step-size 3 --strict --quiet", example(name)));
-        assert!(matches!(output.status.code(), Some(3 | 65)), "{name}: {}", text(&output.stdout));
-    }
+    let output = run(&format!("fit {} --step-size 3 --strict --quiet", example("dawid_skene")));
+    assert!(matches!(output.status.code(), Some(3 | 65)), "{}", text(&output.stdout));
     assert_eq!(run(&format!("fit {heavy} --strict --quiet")).status.code(), Some(3));
 }

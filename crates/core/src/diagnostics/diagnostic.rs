@@ -195,6 +195,8 @@ impl fmt::Display for Finding {
     /// Long because it has one sentence for every finding.
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         let percent = |share: f64| 100.0 * share;
+        // Chains that do not move have an R̂ without meaning.
+        let rounded = |rhat: f64| if rhat <= 100.0 { format!("{rhat:.2}") } else { "above 100".to_owned() };
         match self {
             Self::ImproperPosterior { latents } => {
                 let names = match latents.len() {
@@ -284,12 +286,13 @@ impl fmt::Display for Finding {
                 )
             }
             Self::SuperchainsApart { rhat, latent } => {
-                write!(f, "chains from overdispersed starts have not mixed (nested R̂ {rhat:.2} of {latent})")
+                write!(f, "chains from overdispersed starts have not mixed (nested R̂ {} of {latent})", rounded(*rhat))
             }
             Self::ChainsDisagree { rhat, latent, divergent } => write!(
                 f,
-                "chains of the No-U-Turn sampler do not confirm the draws (R̂ {rhat:.2} of {latent}, {:.0} % of the transitions \
+                "chains of the No-U-Turn sampler do not confirm the draws (R̂ {} of {latent}, {:.0} % of the transitions \
                  divergent)",
+                rounded(*rhat),
                 percent(*divergent)
             ),
             Self::HeavyTails { heavy, of, name, shape, sd_error } => write!(

@@ -8,13 +8,14 @@ use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummar
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
+use super::stages::deciles::have_same_deciles;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::importance::{Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
-use super::stages::nuts_chains::{NutsLimits, have_same_deciles, nuts_chains};
+use super::stages::nuts_chains::{NutsLimits, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};

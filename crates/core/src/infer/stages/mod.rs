@@ -4,6 +4,7 @@ mod adaptive_importance;
 pub(super) mod ascent;
 pub(super) mod bridge;
 mod curvature;
+pub(super) mod deciles;
 pub(super) mod enumeration;
 pub(super) mod gaussian;
 pub(super) mod gibbs;

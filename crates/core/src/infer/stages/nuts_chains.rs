@@ -34,13 +34,12 @@ const TOGETHER: usize = 10;
 const HOPELESS: f64 = 1.2;
 const FALL: f64 = 0.8;
 const HOPELESS_ROUNDS: usize = 4;
+/// They are also given up if this share of the transitions diverge with the shortest steps.
+const HOPELESS_DIVERGENT: f64 = 0.2;
 /// With fewer draws of each chain, nothing can be said.
 const DRAWS_MIN: usize = 50;
 /// How many draws the identity counts for in an estimated covariance, in addition to the number of latents.
 const PRIOR_DRAWS: f64 = 10.0;
-
-/// Samples agree if their distribution functions differ by at most this.
-const SAME: f64 = 0.05;
 
 /// Chains whose gradients are evaluated together.
 struct Block {
@@ -323,6 +322,9 @@ impl<'a> Sampler<'a> {
         if summary.has_converged() && summary.ess_bulk.min(summary.ess_tail) >= 4.0 * ESS_MIN {
             return true;
         }
+        if summary.divergent > HOPELESS_DIVERGENT {
+            return true;
+        }
         // Twice as many draws halve R̂ − 1 if the chains mix at all.
         let [last, before] = self.at.rhat;
         if self.at.rounds >= HOPELESS_ROUNDS && summary.rhat > HOPELESS && summary.rhat - 1.0 > FALL * (before - 1.0) {
@@ -380,18 +382,4 @@ impl<'a> Sampler<'a> {
         }
         z
     }
-}
-
-/// Whether two samples have the same deciles: the largest difference between their distribution functions there.
-pub(in crate::infer) fn have_same_deciles(one: &Batch, other: &Batch) -> bool {
-    (0..one.columns_len()).into_par_iter().all(|i| {
-        let [mut one, mut other] = [one.column(i).to_vec(), other.column(i).to_vec()];
-        one.sort_by(f64::total_cmp);
-        other.sort_by(f64::total_cmp);
-        let share = |x: &[f64], at: f64| x.partition_point(|x| *x <= at) as f64 / x.len() as f64;
-        (1..10).all(|k| {
-            let at = other[k * other.len() / 10];
-            (share(&one, at) - share(&other, at)).abs() <= SAME
-        })
-    })
 }
