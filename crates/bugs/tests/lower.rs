@@ -513,3 +513,71 @@ fn starting_values_reach_their_latents() {
     let compiled = compiled(source, "y <- c(1, 2)", &options);
     assert!(compiled.warnings.is_empty(), "{:?}", compiled.warnings);
 }
+
+/// The log density and the quantities of a program at latents that depend on their names alone.
+fn evaluated(source: &str, options: &Options) -> (f64, BTreeMap<String, f64>) {
+    let model = model(compiled(source, "y <- c(0.3, -1, 2, 0.5)\nn <- 4", options).graph);
+    let mut z = Batch::zeros(model.latents().len(), 1);
+    for i in 0..model.latents().len() {
+        let x: u32 = model.latents().name(i).bytes().map(u32::from).sum();
+        z.set(i, 0, (f64::from(x) * 0.7).sin());
+    }
+    let mut log_p = [0.0];
+    model.log_joint(&z, &mut log_p).unwrap();
+    let quantities = model.quantities();
+    let values = model.complete(&z, &quantities, 1).unwrap();
+    (log_p[0], quantities.into_iter().enumerate().map(|(k, q)| (q.name, values.get(k, 0))).collect())
+}
+
+/// Catches a wrong location, scale or order: values made of standardised noise are those with the distribution written out.
+#[test]
+fn standardised_noise_is_a_distribution() {
+    let rest = "for (t in 1:n) { y[t] ~ dnorm(x[t], 1) } s ~ dexp(1) tau ~ dgamma(2, 1) b ~ dnorm(0, 1)";
+    for (noise, drawn) in [
+        ("x[t] <- b - t + e[t] * s e[t] ~ dnorm(0, 1)", "x[t] ~ dnorm(b - t, pow(s, -2)) e[t] <- (x[t] - b + t) / s"),
+        (
+            "x[t] <- b + 2 * e[t] / sqrt(tau) e[t] ~ dnorm(3, 4)",
+            "x[t] ~ dnorm(b + 6 / sqrt(tau), tau) e[t] <- (x[t] - b) * sqrt(tau) / 2",
+        ),
+    ] {
+        let [(log_p, own), (expected, other)] = [noise, drawn]
+            .map(|text| evaluated(&format!("model {{ for (t in 1:n) {{ {text} }} {rest} }}"), &Options::default()));
+        assert!((log_p - expected).abs() < 1e-12, "{noise}: {log_p}, {expected}");
+        assert_eq!(own.len(), other.len());
+        for (name, x) in &own {
+            assert!((x - other[name]).abs() < 1e-12, "{noise}: {name} is {x}, not {}", other[name]);
+        }
+    }
+}
+
+/// A random walk of standardised steps becomes one of states; noise that is used otherwise, or whose scale may be negative, is kept.
+#[test]
+fn noise_is_kept_where_it_has_to_be() {
+    let latents = |source: &str, options: &Options| {
+        let model = model(compiled(source, "y <- c(0.3, -1, 2, 0.5)", options).graph);
+        let mut names: Vec<String> = (0..model.latents().len()).map(|i| model.latents().name(i)).collect();
+        names.sort();
+        names.join(" ")
+    };
+    let program = |value: &str, more: &str| {
+        format!(
+            "model {{ s ~ dexp(1) b ~ dnorm(0, 1) {more} x[1] <- 10 * e[1] for (t in 2:4) {{ x[t] <- {value} }}
+             for (t in 1:4) {{ e[t] ~ dnorm(0, 1) y[t] ~ dnorm(x[t], 1) }} }}"
+        )
+    };
+    let walk = program("x[t - 1] + s * e[t]", "");
+    assert_eq!(latents(&walk, &Options::default()), "b e[1] s x[2] x[3] x[4]");
+    let kept = "b e[1] e[2] e[3] e[4] s";
+    for source in [
+        program("x[t - 1] + b * e[t]", ""),
+        program("x[t - 1] + s * e[t]", "sum <- e[1] + e[2]"),
+        program("x[t - 1] + s * exp(e[t])", ""),
+        program("x[t - 1] + s / e[t]", ""),
+        program("x[t - 1] + s * e[t] + e[t]", ""),
+        program("s * e[2]", "z <- x[2] * e[3] + e[4]"),
+    ] {
+        assert_eq!(latents(&source, &Options::default()), kept, "{source}");
+    }
+    let init = read("e <- c(0, 0.1, 0.2, 0.3)", Format::RDump).unwrap();
+    assert_eq!(latents(&walk, &Options { init: Some(init), ..Options::default() }), kept);
+}

@@ -68,6 +68,11 @@ impl GraphBuilder {
         self.value(e).is_none()
     }
 
+    /// Whether an expression is known to be above 0.
+    pub fn is_positive(&self, e: Expr) -> bool {
+        self.arena.known(e).positive
+    }
+
     /// A function of expressions.
     ///
     /// # Panics

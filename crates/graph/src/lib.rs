@@ -5,6 +5,7 @@
 //! cheap, and compiles the rest to a tape that evaluates and differentiates many draws at once.
 
 mod algebra;
+mod beta_between;
 mod builder;
 mod capabilities;
 mod centring;

@@ -117,6 +117,7 @@ impl Expressions {
                 });
                 Ok(self.log_between(Cumulative::Gamma { shape }, low, high))
             }
+            Distribution::Beta { a, b } if let Some(share) = self.log_power_between([a, b], lower, upper) => Ok(share),
             Distribution::Beta { a, b } => {
                 let high = upper.filter(|e| !self.value(*e).is_some_and(|x| x >= 1.0));
                 let low = self.above_zero(lower);
@@ -167,7 +168,7 @@ impl Expressions {
     }
 
     /// The lower bound of a positive distribution: none if it does not restrict it, and positive if its sign is not known.
-    fn above_zero(&mut self, bound: Option<Expr>) -> Option<Expr> {
+    pub(super) fn above_zero(&mut self, bound: Option<Expr>) -> Option<Expr> {
         let bound = bound.filter(|e| !self.value(*e).is_some_and(|x| x <= 0.0))?;
         if self.known(bound).nonnegative {
             return Some(bound);
@@ -271,7 +272,7 @@ impl Expressions {
     }
 
     /// log(e^−low − e^−high) of cumulative hazards.
-    fn log_survival_between(&mut self, low: Option<Expr>, high: Option<Expr>) -> Expr {
+    pub(super) fn log_survival_between(&mut self, low: Option<Expr>, high: Option<Expr>) -> Expr {
         let zero = self.constant(0.0);
         let base = match low {
             // Below the support the cumulative hazard is zero.

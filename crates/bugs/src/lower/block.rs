@@ -7,6 +7,7 @@ use super::resolve::{Resolver, Symbol};
 use crate::data::Data;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::syntax::{Span, ast};
+use std::collections::HashSet;
 
 /// The diagnostics of a program that cannot be lowered, with at least one error.
 pub(super) fn with_an_error(mut diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
@@ -43,12 +44,20 @@ pub(super) fn arrays<'a>(symbols: &'a [Symbol], data: &'a Data) -> Vec<ArrayStat
     symbols.iter().map(state).collect()
 }
 
-pub(super) fn lower<'a>(engine: &mut Engine<'a>, declared: &'a [Declared]) -> Lowered<()> {
+/// Lowers a block; in a model block, `starts` are the arrays with starting values.
+pub(super) fn lower<'a>(
+    engine: &mut Engine<'a>,
+    declared: &'a [Declared],
+    starts: Option<&HashSet<&str>>,
+) -> Lowered<()> {
     engine.declare(declared)?;
     engine.find_early_constants();
     engine.find_extents()?;
     engine.record()?;
     engine.unrolling = false;
+    if let Some(starts) = starts {
+        engine.find_noise(starts);
+    }
     engine.lower_all();
     // Every relation must have been lowered.
     if engine.states.iter().all(|state| *state == State::Done) { Ok(()) } else { Err(Failed) }

@@ -43,7 +43,7 @@ fn calculate(
     dialect: Dialect,
 ) -> Result<Data, Vec<Diagnostic>> {
     let mut engine = Engine::new(block, arrays(&resolver.symbols, data), dialect, true);
-    let lowered = lower(&mut engine, declared);
+    let lowered = lower(&mut engine, declared, None);
     if lowered.is_err() || has_errors(&engine.diagnostics) {
         return Err(with_an_error(engine.diagnostics));
     }

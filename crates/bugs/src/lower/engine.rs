@@ -51,6 +51,8 @@ pub(super) struct Engine<'a> {
     /// OpenBUGS dialect: the instance that defines the value of an element that also has a distribution.
     pub transforms: HashMap<(usize, usize), u32>,
     pub transformed: HashMap<(usize, usize), Expr>,
+    /// Standardised noise that one value is made of, by array and place, until that value is lowered.
+    pub noise: HashSet<(usize, usize)>,
     /// The counters of the loops that are being unrolled.
     pub loops: Vec<&'a str>,
     pub diagnostics: Vec<Diagnostic>,
@@ -81,6 +83,7 @@ impl<'a> Engine<'a> {
             states: Vec::new(),
             transforms: HashMap::new(),
             transformed: HashMap::new(),
+            noise: HashSet::new(),
             loops: Vec::new(),
             diagnostics: Vec::new(),
             reported: HashSet::new(),

@@ -14,6 +14,7 @@ mod functions;
 mod ir;
 mod locate;
 mod names;
+mod noise;
 mod order;
 mod relation;
 mod resolve;
@@ -128,7 +129,8 @@ fn compile_unordered(source: &str, name: &str, data: &Data, options: &Options) -
     };
     let mut engine = Engine::new(&block, arrays(&resolver.symbols, given), options.dialect, true);
     engine.places = places(source, &block, options.file.as_deref());
-    let lowered = lower(&mut engine, &declared);
+    let given_starts = options.init.iter().flat_map(|init| init.arrays.keys()).map(String::as_str).collect();
+    let lowered = lower(&mut engine, &declared, Some(&given_starts));
     diagnostics.append(&mut engine.diagnostics);
     if lowered.is_err() || has_errors(&diagnostics) {
         return Err(with_an_error(diagnostics));

@@ -14,6 +14,10 @@ impl<'a> Engine<'a> {
         let relation = self.relation(self.instances[instance as usize].relation as usize);
         let flats = self.target_flats(&relation.target, frame)?;
         match &relation.kind {
+            Kind::Distribution { .. } if self.is_noise(relation.target.array, &flats) => Ok(()),
+            Kind::Value { .. } if let Some(noise) = self.noise_of(relation, frame) => {
+                self.lower_with_noise(instance, noise, &flats, frame)
+            }
             Kind::Value { link, value } => {
                 let mut value = self.eval(value, frame)?;
                 if let Some(link) = link {
@@ -201,7 +205,7 @@ impl<'a> Engine<'a> {
         Ok(())
     }
 
-    fn count(&mut self, array: usize, flats: &[usize], is_observed: bool) {
+    pub fn count(&mut self, array: usize, flats: &[usize], is_observed: bool) {
         if is_observed {
             self.observed += 1;
             self.observations.extend(flats.iter().map(|flat| (array, *flat)));
@@ -248,7 +252,7 @@ impl<'a> Engine<'a> {
     }
 
     /// Reports an error of the builder at the relation.
-    fn refused(&mut self, error: GraphError, relation: &Relation, frame: &Frame) -> Failed {
+    pub fn refused(&mut self, error: GraphError, relation: &Relation, frame: &Frame) -> Failed {
         let hint = match &error {
             GraphError::Impossible { density: "not a number", .. } => {
                 let causes = "a matrix must be symmetric and positive definite, and 0/0 is undefined";

@@ -34,7 +34,7 @@ Examples:
 pub struct Fit {
     #[command(flatten)]
     input: Input,
-    /// Approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm
+    /// Approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R, hvm or nuts
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = method)]
     method: Method,
     /// ELBO tolerance, in nats, for stopping and for enlarging the approximation

@@ -9,9 +9,9 @@ use case::Case;
 use std::time::Duration;
 use support::{Folder, example, run, text};
 
-/// The number of kills: `HYPERPRIOR_KILLS`, or 10.
+/// The number of kills: `HYPERPRIOR_KILLS`, or 6.
 fn kills() -> usize {
-    std::env::var("HYPERPRIOR_KILLS").map_or(10, |text| text.parse().expect("HYPERPRIOR_KILLS is a whole number"))
+    std::env::var("HYPERPRIOR_KILLS").map_or(6, |text| text.parse().expect("HYPERPRIOR_KILLS is a whole number"))
 }
 
 #[test]

@@ -101,7 +101,7 @@ fn every_method_finds_a_conjugate_posterior() {
     let folder = Folder::new("fit-methods");
     let model = folder.file("coin.bug", "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }");
     let data = folder.file("coin.json", r#"{"y": 7}"#);
-    for method in ["auto", "mean-field", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm"] {
+    for method in ["auto", "mean-field", "full-rank", "mixture:2", "flow:2", "copula:1", "hvm", "nuts"] {
         for correct in ["none", "resample", "resample-move"] {
             let found = json(&format!("fit {model} --data {data} --method {method} --correct {correct} --steps 1000"));
             let theta = &found["parameters"]["theta"];
@@ -110,6 +110,17 @@ fn every_method_finds_a_conjugate_posterior() {
             assert!((number(&found["evidence"]["log"]) + 11f64.ln()).abs() < 0.1, "{method}: {}", found["evidence"]);
         }
     }
+}
+
+#[test]
+fn the_no_u_turn_sampler_needs_a_continuous_latent() {
+    let folder = Folder::new("fit-nuts");
+    let model = folder.file("coins.bug", "model { for (i in 1:3) { z[i] ~ dbern(0.3) } y ~ dnorm(sum(z[]), 1) }");
+    let data = folder.file("coins.json", r#"{"y": 2}"#);
+    let output = run(&format!("fit {model} --data {data} --eliminate none --method nuts"));
+    let stderr = text(&output.stderr);
+    assert_ne!(output.status.code(), Some(0));
+    assert!(stderr.contains("needs a continuous latent"), "{stderr}");
 }
 
 /// Marginalised, fitted, and some of each give the same answer.

@@ -143,7 +143,8 @@ impl Inferred {
         }
         let share = self.bounds.dropped as f64 / self.bounds.drawn.max(1) as f64;
         if share > INVALID_MAX {
-            add(Severity::MeansOnly, Finding::InvalidShare { share }, Vec::new());
+            let severity = if self.is_confirmed() { Severity::Note } else { Severity::MeansOnly };
+            add(severity, Finding::InvalidShare { share }, Vec::new());
         }
         if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.stopped && !nuts.is_used) {
             // Chains that are nearly done and agree with the draws confirm them; those of a poor approximation only if the chains know

@@ -1,6 +1,6 @@
 //! The time budget of a run, the steps it has taken, and the settings of its fits.
 
-use super::settings::{BudgetRecord, InferSettings};
+use super::settings::{BudgetRecord, Correction, InferSettings};
 use crate::checkpoint::Stage;
 use crate::diagnostics::convergence::FLAT;
 use crate::error::Result;
@@ -159,6 +159,7 @@ impl Work<'_> {
             step_size: self.settings.step_size.unwrap_or(usual.step_size),
             gradient: GradientSettings { draws, importance: self.settings.importance, ..usual.gradient },
             start: StartSettings { tries: starts.len(), steps: 200, ..usual.start },
+            dropped_max: if self.settings.correct == Correction::ResampleMove { DROPPED_MAX } else { usual.dropped_max },
             ..self.fit_settings(seed, length)
         };
         let fitted = fit_from(model, q, &settings, starts, &mut self.session);
@@ -172,5 +173,8 @@ impl Work<'_> {
     }
 }
 
+/// The share of the draws of an approximation with discrete latents that may be impossible, if moves follow: independent factors know
+/// nothing of limits such as "no more survivors than there were", but the moves keep to them.
+const DROPPED_MAX: f64 = 0.98;
 /// The work of a draw above which a model counts as expensive.
 const HEAVY: usize = 50_000;

@@ -43,13 +43,15 @@ pub enum Method {
     Copula(usize),
     /// A hierarchical variational model: one joint mixture prior over the parameters of discrete and continuous latents.
     Hvm,
+    /// Chains of the No-U-Turn sampler from overdispersed starts around a Gaussian approximation.
+    Nuts,
 }
 
 /// An unknown method name. See [`Method`].
 #[derive(Clone, Debug, PartialEq, Eq, ThisError)]
 #[error(
-    "there is no method `{0}`; use auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm, with a whole \
-     number above 0 after the colon"
+    "there is no method `{0}`; use auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R, hvm or nuts, with a \
+     whole number above 0 after the colon"
 )]
 pub struct MethodError(String);
 
@@ -64,6 +66,7 @@ impl fmt::Display for Method {
             Self::Flow(l) => write!(f, "flow:{l}"),
             Self::Copula(r) => write!(f, "copula:{r}"),
             Self::Hvm => f.write_str("hvm"),
+            Self::Nuts => f.write_str("nuts"),
         }
     }
 }
@@ -77,6 +80,7 @@ impl FromStr for Method {
             Some(("mean-field", None)) => Ok(Self::MeanField),
             Some(("full-rank", None)) => Ok(Self::FullRank),
             Some(("hvm", None)) => Ok(Self::Hvm),
+            Some(("nuts", None)) => Ok(Self::Nuts),
             Some(("low-rank", size)) => Ok(Self::LowRank(size.unwrap_or(4))),
             Some(("mixture", size)) => Ok(Self::Mixture(size.unwrap_or(4))),
             Some(("flow", size)) => Ok(Self::Flow(size.unwrap_or(6))),
@@ -174,7 +178,7 @@ impl Method {
             Self::Flow(layers) => PriorPart::Spline(layers),
             Self::Copula(rank) => PriorPart::Copula(rank),
             Self::MeanField => PriorPart::Diagonal,
-            Self::Auto | Self::FullRank => PriorPart::Gaussian,
+            Self::Auto | Self::FullRank | Self::Nuts => PriorPart::Gaussian,
         });
         let prior = prior.build(n)?;
         // Mode and curvature are accurate enough for few parameters, one per latent; otherwise r is learned.

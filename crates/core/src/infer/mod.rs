@@ -5,6 +5,7 @@
 
 mod budget;
 mod derived;
+mod long_chains;
 mod method;
 mod parts;
 mod pipeline;

@@ -3,8 +3,9 @@
 
 use super::budget::{BudgetLedger, Length, Work, deadline};
 use super::derived::Derived;
+use super::long_chains::{needs_chains, with_chains};
 use super::method::Method;
-use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, NutsSummary, Restarts};
+use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
@@ -15,12 +16,11 @@ use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
-use super::stages::nuts_chains::{NutsLimits, nuts_chains};
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
-use super::stages::superchains::{Delivered, SuperchainRun, superchains};
+use super::stages::superchains::{Delivered, superchains};
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use super::stages::whitening::Whitening;
@@ -48,11 +48,6 @@ const TRIES: u64 = 2;
 const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
-/// The most gradients of the No-U-Turn sampler, and the most work.
-const GRADIENTS_MAX: usize = 6_000_000;
-const NUTS_WORK: f64 = 2.4e10;
-/// An evidence with a larger standard error rests on few draws.
-const EVIDENCE_ERROR_MAX: f64 = 0.1;
 /// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.005;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
@@ -112,6 +107,10 @@ pub fn infer<'s>(
                 .to_owned(),
         });
     }
+    if settings.method == Method::Nuts && (0..latents.len()).all(|i| latents.support(i).is_discrete()) {
+        let reason = "the No-U-Turn sampler needs a continuous latent";
+        return Err(Error::BadSetting { field: "method", value: "nuts".to_owned(), reason });
+    }
     // A model with nothing but a log density gets the rest from it.
     let derived = Derived::new(model);
     let model: &dyn Model = if derived.is_needed() { &derived } else { model };
@@ -149,8 +148,9 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
     let all: Vec<usize> = (0..latents.len()).collect();
     let others = fits.into_iter().skip(1).map(|fit| fit.mode);
     let mut kept = distinct(std::iter::once(mode.clone()).chain(others), &all);
-    let mut best = Candidate { whitened, q: gaussian, fitted, has_converged, method: Method::FullRank };
-    let is_gaussian = matches!(settings.method, Method::Auto | Method::Hvm | Method::FullRank);
+    let method = if settings.method == Method::Nuts { Method::Nuts } else { Method::FullRank };
+    let mut best = Candidate { whitened, q: gaussian, fitted, has_converged, method };
+    let is_gaussian = matches!(settings.method, Method::Auto | Method::Hvm | Method::FullRank | Method::Nuts);
     let is_free = settings.parts.prior.is_none();
     let mut candidates = Vec::new();
     work.session.enter("larger approximations");
@@ -187,8 +187,8 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
     };
     work.session.enter("restarts");
     // Newton's method ends where the ELBO is flat; the draws are of the nested approximation, which looks for itself.
-    let is_newton = matches!(best.whitened.place().1, Whitening::Sparse(_)) && settings.restarts.is_none();
-    let restarts = if is_newton { None } else { restart(&mut best, again, work)? };
+    let is_newton = matches!(best.whitened.place().1, Whitening::Sparse(_)) || settings.method == Method::Nuts;
+    let restarts = if is_newton && settings.restarts.is_none() { None } else { restart(&mut best, again, work)? };
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
     finish(best, (candidates, restarts), &known, ends, work)
 }
@@ -208,7 +208,7 @@ fn start(whitened: &WhitenedModel<dyn Model + '_>, q: &Variational, modes: &[Mod
 fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work) -> Result<Inferred> {
     let settings = work.settings;
     let method = match settings.method {
-        Method::Auto => Method::Hvm,
+        Method::Auto | Method::Nuts => Method::Hvm,
         other => other,
     };
     let q = method.variational_with(whitened.latents(), &settings.parts)?;
@@ -252,11 +252,13 @@ fn finish(
     let settings = work.settings;
     let Candidate { whitened, q, fitted, has_converged, method } = best;
     let (whitened, q) = (&whitened, &q);
+    let ends = &whitened.whiten(ends);
     work.session.enter("importance weights");
     let Weighed { mut u, heavy, psis, of_q, bounds } = weigh(whitened, q, &fitted, settings)?;
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let mut moved: Option<MoveSummary> = None;
-    if settings.correct == Correction::ResampleMove {
+    let is_nuts = settings.method == Method::Nuts;
+    if settings.correct == Correction::ResampleMove && !is_nuts {
         work.session.enter("MCMC moves");
         let schedule = schedule(whitened, settings, &psis, work.ledger.is_spent());
         moved = Some(mcmc_moves(whitened, &mut u, &schedule, (settings.seed, 0), &mut work.session)?);
@@ -266,7 +268,6 @@ fn finish(
         && !work.ledger.is_spent()
     {
         work.session.enter("superchains");
-        let ends = &whitened.whiten(ends);
         let delivered = Delivered { u: &u, ends, heavy: &heavy, moves, log_evidence: bounds.log_evidence.value };
         checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
     }
@@ -315,61 +316,12 @@ fn finish(
             let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
             Ok(Inferred { bridge, ..inferred })
         }
-        Some(run) if needs_chains(&inferred, whitened, settings) && !work.is_over()? => {
+        run if (is_nuts || run.is_some() && needs_chains(&inferred, whitened, settings)) && !work.is_over()? => {
             let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
-            with_chains(inferred, (whitened, q, &of_q), (&run, &delivered), known, work)
+            with_chains(inferred, (whitened, q, &of_q), (run.as_ref(), &delivered), known, work)
         }
         _ => Ok(inferred),
     }
-}
-
-/// Whether the draws need long chains: if they are not trusted as they are, or the approximation is poor.
-fn needs_chains(inferred: &Inferred, model: &WhitenedModel<dyn Model + '_>, settings: &InferSettings) -> bool {
-    let is_default = settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none();
-    let is_evidence_good = inferred.bounds.log_evidence.standard_error <= EVIDENCE_ERROR_MAX;
-    let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good() || !is_evidence_good;
-    let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
-    is_default
-        && is_doubtful
-        && inferred.improper.is_empty()
-        && !is_stopped
-        && model.gradient().is_some()
-        && !model.continuous().is_empty()
-}
-
-/// Replaces the draws with those of the No-U-Turn sampler, if its chains agree.
-fn with_chains(
-    inferred: Inferred,
-    (whitened, q, log_weights): (&WhitenedModel<dyn Model + '_>, &Variational, &[f64]),
-    (run, delivered): (&SuperchainRun, &Delivered),
-    known: &[Mode],
-    work: &mut Work,
-) -> Result<Inferred> {
-    work.session.enter("long chains (NUTS)");
-    let settings = work.settings;
-    let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
-    let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };
-    let starts = run.one_of_each(delivered.u);
-    let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
-        return Ok(inferred);
-    };
-    let nuts = NutsSummary { agrees: have_same_deciles(&inferred.z, &z), ..nuts };
-    // Draws that are trusted are many and nearly independent.
-    let is_kept = inferred.verdict() == Verdict::Trust && nuts.ess_tail < ESS_MIN;
-    let bridge = |u: &Batch, ess: f64| bridge(whitened, (q, &inferred.fitted), log_weights, (u, ess));
-    if is_kept || !nuts.has_converged() {
-        let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
-        return Ok(Inferred { nuts: Some(nuts), bridge, ..inferred });
-    }
-    let nuts = NutsSummary { is_used: true, ..nuts };
-    let u = whitened.whiten(&z);
-    let bridge = bridge(&u, nuts.ess_bulk)?;
-    let log_evidence = bridge.unwrap_or(inferred.bounds.log_evidence).value;
-    let delivered = Delivered { u: &u, log_evidence, ..*delivered };
-    let superchains = Some(run.compare(whitened, &delivered, settings.seed)?);
-    let missed_mode = missed_mode(&z, log_evidence, known);
-    let missed_tail = missed_tail(whitened.model(), &z, log_evidence, settings.seed)?;
-    Ok(Inferred { z, missed_mode, missed_tail, superchains, nuts: Some(nuts), bridge, ..inferred })
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.

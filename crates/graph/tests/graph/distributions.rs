@@ -174,6 +174,43 @@ fn truncated_distributions_have_the_right_constant_and_gradient() {
     }
 }
 
+/// A beta with a parameter of 1 has a closed form between bounds, fixed or random; its density integrates to 1.
+#[test]
+fn betas_between_bounds_integrate_to_one() {
+    for [a, b] in [[1.0, 1.0], [1.0, 2.5], [0.4, 1.0], [3.0, 1.0], [2.0, 2.0]] {
+        for (low, high) in [(Some(0.2), None), (None, Some(0.7)), (Some(0.2), Some(0.7)), (Some(0.0), Some(1.0))] {
+            for is_random in [false, true] {
+                let mut g = GraphBuilder::new();
+                let (a, b, one) = (g.constant(a), g.constant(b), g.constant(1.0));
+                let mut end = |name: &str, x: Option<f64>| {
+                    x.map(|x| match is_random {
+                        true => g.stochastic(name, Distribution::Beta { a: one, b: one }, None, None).unwrap(),
+                        false => g.constant(x),
+                    })
+                };
+                let bounds = Bounds { lower: end("low", low), upper: end("high", high), renormalised: true };
+                g.stochastic("x", Distribution::Beta { a, b }, Some(bounds), None).unwrap();
+                let model = g.build().unwrap().model_with(&Marginalise::Nothing).unwrap();
+                let (from, to) = (low.unwrap_or(0.0), high.unwrap_or(1.0));
+                if is_random && (from, to) == (0.0, 1.0) {
+                    continue;
+                }
+                // The midpoint rule in t³, since the density may be unbounded at 0.
+                let total: f64 = (0..4000)
+                    .map(|k| {
+                        let t = (f64::from(k) + 0.5) / 4000.0;
+                        let x = from + (to - from) * t.powi(3);
+                        let ends = [low, high].into_iter().flatten().filter(|_| is_random);
+                        let point: Vec<f64> = ends.chain([x]).collect();
+                        model.log_density(&point).unwrap().exp() * (to - from) * 3.0 * t * t / 4000.0
+                    })
+                    .sum();
+                assert!((total - 1.0).abs() < 1e-3, "{low:?} {high:?} {is_random}: {total}");
+            }
+        }
+    }
+}
+
 /// A parameter must stay in its range even if the observation does not depend on it.
 #[test]
 fn parameters_outside_their_range_are_impossible() {

@@ -50,7 +50,7 @@ def fit(
 
     Args:
         model: A `Model` or a `Function`.
-        method: The approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R or hvm.
+        method: The approximation: auto, mean-field, low-rank:R, full-rank, mixture:K, flow:L, copula:R, hvm or nuts.
         accuracy: ELBO tolerance, in nats, for stopping and for enlarging the approximation.
         budget: Time budget of the fits, in seconds; the draws take additional time.
         restarts: Number of fits from different starts.

@@ -9,6 +9,7 @@
 use super::curvature::{LocalGaussian, LogDensity, climb};
 use super::missing_mass::{FEW, Place, larger, matters, share};
 use super::resample_move::{MoveSchedule, mcmc_moves};
+use super::sparse_curvature::SparseCurvature;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::{self, moments};
@@ -129,11 +130,28 @@ pub(in crate::infer) fn superchains(
     Ok(SuperchainRun { found, chains, is_away })
 }
 
-/// The starting points, each repeated for its chains: wide versions of the draws, ends of ascents, and draws with large weights.
+/// The starting points, each repeated for its chains.
 fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed: u64) -> Result<Batch> {
+    let points = overdispersed(whitened, delivered, seed)?;
+    let mut chains = Batch::zeros(points.columns_len(), SUPERCHAINS * CHAINS);
+    for i in 0..points.columns_len() {
+        for (s, x) in chains.column_mut(i).iter_mut().enumerate() {
+            *x = points.get(i, s / CHAINS);
+        }
+    }
+    Ok(chains)
+}
+
+/// A point for each superchain: wide versions of the draws, ends of ascents, and draws with large weights.
+pub(in crate::infer) fn overdispersed(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    delivered: &Delivered,
+    seed: u64,
+) -> Result<Batch> {
     let (u, latents) = (delivered.u, whitened.latents());
     let n = latents.len();
     let centre: Vec<f64> = (0..n).map(|i| moments(u.column(i)).0).collect();
+    let is_wide = spread_latents(whitened);
     let ends = distinct_ends(whitened, delivered.ends)?;
     let mut points = Batch::zeros(n, SUPERCHAINS);
     let mut rngs: Vec<Stream> =
@@ -159,6 +177,7 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
                     }
                     Support::Integers { .. } | Support::Counts if coin < 0.5 && width > 1.0 => other,
                     Support::Integers { .. } | Support::Counts => draw,
+                    _ if !is_wide[i] => draw,
                     _ => centre[i] + width * (draw - centre[i]),
                 };
                 points.set(i, k, x);
@@ -169,13 +188,23 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
             break;
         }
     }
-    let mut chains = Batch::zeros(n, SUPERCHAINS * CHAINS);
-    for i in 0..n {
-        for (s, x) in chains.column_mut(i).iter_mut().enumerate() {
-            *x = points.get(i, s / CHAINS);
+    Ok(points)
+}
+
+/// The latents whose starts are spread. Of very many, only those that describe the others: in these coordinates the others follow them,
+/// and far from the draws in thousands of directions at once there is nothing to be found.
+fn spread_latents(whitened: &WhitenedModel<dyn Model + '_>) -> Vec<bool> {
+    let n = whitened.latents().len();
+    let hubs = match whitened.place().1 {
+        Whitening::Sparse(_) => {
+            SparseCurvature::new(whitened.model(), whitened.continuous()).map(|sparse| sparse.hubs())
         }
+        _ => None,
+    };
+    match hubs {
+        Some(hubs) if !hubs.is_empty() => (0..n).map(|i| hubs.binary_search(&i).is_ok()).collect(),
+        _ => vec![true; n],
     }
-    Ok(chains)
 }
 
 /// The ends of ascents that are far from those with a higher density, in the order of their density.

@@ -1,0 +1,83 @@
+//! Long chains of the No-U-Turn sampler: the last resort of `auto`, and a method of its own.
+
+use super::budget::Work;
+use super::method::Method;
+use super::result::{ESS_MIN, Inferred, NutsSummary};
+use super::settings::InferSettings;
+use super::stages::bridge::bridge;
+use super::stages::deciles::have_same_deciles;
+use super::stages::missed_modes::missed_mode;
+use super::stages::missed_tail::missed_tail;
+use super::stages::nuts_chains::{NutsLimits, nuts_chains};
+use super::stages::pathfinder::Mode;
+use super::stages::superchains::{Delivered, SuperchainRun, overdispersed};
+use super::stages::whitened::WhitenedModel;
+use crate::diagnostics::Verdict;
+use crate::error::Result;
+use crate::model::Model;
+use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
+
+/// The most gradients of the No-U-Turn sampler, and the most work.
+const GRADIENTS_MAX: usize = 6_000_000;
+const NUTS_WORK: f64 = 2.4e10;
+/// An evidence with a larger standard error rests on few draws.
+const EVIDENCE_ERROR_MAX: f64 = 0.1;
+
+/// Whether the draws need long chains: if they are not trusted as they are, or the approximation is poor.
+pub(super) fn needs_chains(
+    inferred: &Inferred,
+    model: &WhitenedModel<dyn Model + '_>,
+    settings: &InferSettings,
+) -> bool {
+    let is_default = settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none();
+    let is_evidence_good = inferred.bounds.log_evidence.standard_error <= EVIDENCE_ERROR_MAX;
+    let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good() || !is_evidence_good;
+    let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
+    is_default
+        && is_doubtful
+        && inferred.improper.is_empty()
+        && !is_stopped
+        && model.gradient().is_some()
+        && !model.continuous().is_empty()
+}
+
+/// Replaces the draws with those of the No-U-Turn sampler, if its chains agree or were asked for.
+pub(super) fn with_chains(
+    inferred: Inferred,
+    (whitened, q, log_weights): (&WhitenedModel<dyn Model + '_>, &Variational, &[f64]),
+    (run, delivered): (Option<&SuperchainRun>, &Delivered),
+    known: &[Mode],
+    work: &mut Work,
+) -> Result<Inferred> {
+    work.session.enter("long chains (NUTS)");
+    let settings = work.settings;
+    let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
+    let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };
+    let starts = match run {
+        Some(run) => run.one_of_each(delivered.u),
+        None => overdispersed(whitened, delivered, settings.seed)?,
+    };
+    let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
+        return Ok(inferred);
+    };
+    let nuts = NutsSummary { agrees: have_same_deciles(&inferred.z, &z), ..nuts };
+    // Draws that are trusted are many and nearly independent.
+    let is_kept = inferred.verdict() == Verdict::Trust && nuts.ess_tail < ESS_MIN;
+    let bridge = |u: &Batch, ess: f64| bridge(whitened, (q, &inferred.fitted), log_weights, (u, ess));
+    let is_asked = settings.method == Method::Nuts;
+    if is_kept && !is_asked || !nuts.has_converged() {
+        let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
+        let z = if is_asked { z } else { inferred.z };
+        return Ok(Inferred { z, nuts: Some(nuts), bridge, ..inferred });
+    }
+    let nuts = NutsSummary { is_used: true, ..nuts };
+    let u = whitened.whiten(&z);
+    let bridge = bridge(&u, nuts.ess_bulk)?;
+    let log_evidence = bridge.unwrap_or(inferred.bounds.log_evidence).value;
+    let delivered = Delivered { u: &u, log_evidence, ..*delivered };
+    let superchains = run.map(|run| run.compare(whitened, &delivered, settings.seed)).transpose()?;
+    let missed_mode = missed_mode(&z, log_evidence, known);
+    let missed_tail = missed_tail(whitened.model(), &z, log_evidence, settings.seed)?;
+    Ok(Inferred { z, missed_mode, missed_tail, superchains, nuts: Some(nuts), bridge, ..inferred })
+}
