@@ -72,6 +72,11 @@ impl Inferred {
         self.have_forgotten() && self.superchains.as_ref().is_some_and(is_joined)
     }
 
+    /// The share of the approximation's draws that are impossible.
+    fn invalid_share(&self) -> f64 {
+        self.bounds.dropped as f64 / self.bounds.drawn.max(1) as f64
+    }
+
     fn of_the_fit(&self) -> Option<Diagnostic> {
         let (step, steps) = (self.fitted.history.len() as u64, self.fitted.planned);
         let is_budget_spent = self.budget_record.is_some();
@@ -80,6 +85,8 @@ impl Inferred {
                 return Some(Diagnostic::new(Severity::Distrust, Finding::FitStopped { step, steps }, Vec::new()));
             }
             Some(true) => return None,
+            // An approximation that was not fitted because hardly any of its draws are possible, which is reported.
+            None if steps == 1 && self.invalid_share() > INVALID_MAX => return None,
             Some(false) => {
                 let more = Remedy::MoreSteps { steps: Some(steps.saturating_mul(2)) };
                 (Severity::Distrust, Finding::ElboRising { is_budget_spent }, more)
@@ -141,7 +148,7 @@ impl Inferred {
             let severity = if ess < ESS_MEANS { Severity::Distrust } else { Severity::MeansOnly };
             add(severity, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
         }
-        let share = self.bounds.dropped as f64 / self.bounds.drawn.max(1) as f64;
+        let share = self.invalid_share();
         if share > INVALID_MAX {
             let severity = if self.is_confirmed() { Severity::Note } else { Severity::MeansOnly };
             add(severity, Finding::InvalidShare { share }, Vec::new());

@@ -224,7 +224,15 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
                 start
             })
             .collect();
-        work.fit_mixed(whitened, q, &starts, seed, Length::UntilConverged { most: MIXED, is_patient: true })
+        let length = Length::UntilConverged { most: MIXED, is_patient: true };
+        match work.fit_mixed(whitened, q, &starts, seed, length) {
+            // Factors that know nothing of limits between the latents, such as "no more survivors than there were": the chains do, and
+            // the approximation stays where they are.
+            Err(Error::NotFinite { .. }) if settings.correct == Correction::ResampleMove => {
+                work.fit_mixed(whitened, q, &starts, seed, Length::Fixed(1))
+            }
+            fitted => fitted,
+        }
     };
     let fitted = fit(&whitened, &q, settings.seed, work)?;
     let has_converged = convergence::has_converged(&fitted);

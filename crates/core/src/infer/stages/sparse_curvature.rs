@@ -11,6 +11,9 @@ use rayon::prelude::*;
 
 /// With more continuous latents than this, a full matrix would be slow.
 pub(super) const FULL_MAX: usize = 300;
+/// With more than this, of which at most so many describe the others, a nested approximation is better than a full Gaussian.
+const DESCRIBED_MIN: usize = 48;
+const DESCRIBING_MAX: usize = 8;
 /// Gradients that are evaluated together.
 const TOGETHER: usize = 16;
 /// The numbers of neighbours above which a latent may be moved alone.
@@ -82,9 +85,13 @@ impl SparseCurvature {
         Some(Self { pattern, probes })
     }
 
-    /// The same if there are so many latents that a full matrix would be slow.
+    /// The same if there are so many latents that a full matrix would be slow, or if there are many that a few others describe.
     pub(in crate::infer) fn of_many(model: &dyn Model, continuous: &[usize]) -> Option<Self> {
-        (continuous.len() > FULL_MAX).then(|| Self::new(model, continuous)).flatten()
+        match continuous.len() {
+            0..=DESCRIBED_MIN => None,
+            len => Self::new(model, continuous)
+                .filter(|sparse| len > FULL_MAX || (1..=DESCRIBING_MAX).contains(&sparse.hubs().len())),
+        }
     }
 
     /// The mean of −∂²log p over these points, without those where it is not finite; `None` if it is nowhere finite.
