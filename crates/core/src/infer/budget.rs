@@ -159,7 +159,11 @@ impl Work<'_> {
             step_size: self.settings.step_size.unwrap_or(usual.step_size),
             gradient: GradientSettings { draws, importance: self.settings.importance, ..usual.gradient },
             start: StartSettings { tries: starts.len(), steps: 200, ..usual.start },
-            dropped_max: if self.settings.correct == Correction::ResampleMove { DROPPED_MAX } else { usual.dropped_max },
+            dropped_max: if self.settings.correct == Correction::ResampleMove {
+                DROPPED_MAX
+            } else {
+                usual.dropped_max
+            },
             ..self.fit_settings(seed, length)
         };
         let fitted = fit_from(model, q, &settings, starts, &mut self.session);

@@ -263,6 +263,8 @@ fn finish(
     let ends = &whitened.whiten(ends);
     work.session.enter("importance weights");
     let Weighed { mut u, heavy, psis, of_q, bounds } = weigh(whitened, q, &fitted, settings)?;
+    // Draws of the nested approximation do not depend on where the fit of the Gaussian ended.
+    let has_converged = if of_q.is_empty() { Some(true) } else { has_converged };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let mut moved: Option<MoveSummary> = None;
     let is_nuts = settings.method == Method::Nuts;

@@ -3,6 +3,8 @@
 mod adaptive_importance;
 pub(super) mod ascent;
 pub(super) mod bridge;
+mod conditional_grid;
+mod conditional_laplace;
 mod curvature;
 pub(super) mod deciles;
 pub(super) mod enumeration;

@@ -165,6 +165,11 @@ impl SparseCurvature {
         Ok(jobs.iter().enumerate().map(of_job).collect())
     }
 
+    /// Whether no two latents are coupled.
+    pub(in crate::infer) fn is_diagonal(&self) -> bool {
+        self.pattern.entries_len() == self.pattern.len()
+    }
+
     /// The latents that are coupled with a large share of the others: those that describe them all, such as their scale.
     pub(in crate::infer) fn hubs(&self) -> Vec<usize> {
         let n = self.pattern.len();

@@ -1,4 +1,5 @@
-//! A random walk of log rates with an unknown precision and a count at each time: latents that are coupled in a chain, and all with one.
+//! Models for tests. A random walk of log rates with an unknown precision and a count at each time: latents that are coupled in a chain,
+//! and all with one. Effects on the logit of a probability with an unknown mean: latents that are coupled with that one only.
 
 use crate::error::Result;
 use crate::model::{Gradient, Latents, Model, Support};
@@ -62,6 +63,57 @@ impl Gradient for Walk {
             }
             *out = total;
             d.iter().enumerate().for_each(|(i, d)| d_z.set(i, s, *d));
+        }
+        Ok(())
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Effects {
+    latents: Latents,
+    pairs: Vec<[u32; 2]>,
+}
+
+impl Effects {
+    /// With this many effects: the first has 0 successes in 4 trials, the next 1, and so on.
+    pub(super) fn new(len: usize) -> Self {
+        let latents = Latents::new().vector("z", len + 1, Support::Real).expect("a vector");
+        Self { latents, pairs: (1..=len as u32).map(|j| [0, j]).collect() }
+    }
+}
+
+impl Model for Effects {
+    fn latents(&self) -> &Latents {
+        &self.latents
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        let mut d_z = Batch::zeros(z.columns_len(), z.draws_len());
+        self.log_joint_gradient(z, out, &mut d_z)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        Some(self)
+    }
+
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        Some(&self.pairs)
+    }
+}
+
+impl Gradient for Effects {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        for (s, out) in out.iter_mut().enumerate() {
+            let mean = z.get(0, s);
+            *out = -0.5 * mean * mean;
+            let mut d_mean = -mean;
+            for j in 1..z.columns_len() {
+                let (x, successes) = (z.get(j, s), f64::from((j as u32 - 1) % 5));
+                *out += -0.5 * (x - mean).powi(2) + successes * x - 4.0 * x.exp().ln_1p();
+                d_mean += x - mean;
+                d_z.set(j, s, mean - x + successes - 4.0 / (1.0 + (-x).exp()));
+            }
+            d_z.set(0, s, d_mean);
         }
         Ok(())
     }
