@@ -106,16 +106,13 @@ def responses(n, rng):
 
 
 def grid(n, rng):
-    """Counts on a square grid: an intrinsic autoregression written as pairs of neighbours, and a common level."""
+    """Counts on a square grid: each value is near the mean of those above and to the left."""
     side = max(round(math.sqrt(n)), 2)
     x = [[0.0] * side for _ in range(side)]
-    for _ in range(60):
-        for i in range(side):
-            for j in range(side):
-                near = [x[a][b] for a, b in ((i - 1, j), (i + 1, j), (i, j - 1), (i, j + 1)) if 0 <= a < side and 0 <= b < side]
-                precision = len(near) / 0.3**2 + 0.05
-                x[i][j] = rng.gauss(sum(near) / 0.3**2 / precision, precision**-0.5)
-    flat = [value for row in x for value in row]
+    for i in range(side):
+        for j in range(side):
+            near = [x[a][b] for a, b in ((i - 1, j), (i, j - 1)) if a >= 0 and b >= 0]
+            x[i][j] = rng.gauss(sum(near) / len(near), 0.3) if near else rng.gauss(1, 0.3)
 
     def poisson(rate):
         k, p = 0, rng.random()
@@ -123,20 +120,18 @@ def grid(n, rng):
             k, p = k + 1, p * rng.random()
         return k
 
-    y = [poisson(math.exp(1 + value)) for value in flat]
-    at = lambda i, j: i * side + j + 1  # noqa: E731
-    pairs = [(at(i, j), at(a, b)) for i in range(side) for j in range(side) for a, b in ((i + 1, j), (i, j + 1)) if a < side and b < side]
+    y = [[poisson(math.exp(value)) for value in row] for row in x]
     text = """model {
   sd ~ dunif(0, 3)
-  mu ~ dnorm(0, 0.1)
-  for (i in 1:n) {
-    x[i] ~ dnorm(0, 0.05)
-    y[i] ~ dpois(exp(mu + x[i]))
+  x[1, 1] ~ dnorm(0, 0.1)
+  for (i in 2:n) {
+    x[i, 1] ~ dnorm(x[i - 1, 1], pow(sd, -2))
+    x[1, i] ~ dnorm(x[1, i - 1], pow(sd, -2))
+    for (j in 2:n) { x[i, j] ~ dnorm(0.5 * (x[i - 1, j] + x[i, j - 1]), pow(sd, -2)) }
   }
-  for (k in 1:m) { zero[k] ~ dnorm(x[from[k]] - x[to[k]], pow(sd, -2)) }
+  for (i in 1:n) { for (j in 1:n) { y[i, j] ~ dpois(exp(x[i, j])) } }
 }"""
-    data = {"n": side**2, "m": len(pairs), "y": y, "zero": [0] * len(pairs), "from": [a for a, _ in pairs], "to": [b for _, b in pairs]}
-    return text, data, {}, None
+    return text, {"n": side, "y": y}, {"sd": 0.3}, None
 
 
 def moments(log_likelihood, near):

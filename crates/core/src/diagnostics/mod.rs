@@ -7,11 +7,13 @@ pub mod calibration;
 pub(crate) mod chains;
 pub(crate) mod convergence;
 mod diagnostic;
+mod finding;
 mod label_switching;
 pub mod psis;
 mod verdict;
 
 #[doc(hidden)]
 pub use diagnostic::capitalised;
-pub use diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
+pub use diagnostic::{Diagnostic, Remedy, Severity, Verdict};
+pub use finding::Finding;
 pub use label_switching::{LabelSwitching, label_switching, label_switching_among};

@@ -1,6 +1,7 @@
 //! The verdict on a fit, and the diagnostics behind it.
 
-use super::diagnostic::{Diagnostic, Finding, Remedy, Severity, Verdict};
+use super::diagnostic::{Diagnostic, Remedy, Severity, Verdict};
+use super::finding::Finding;
 use crate::infer::{
     Correction, DIVERGENT_MAX, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX,
     SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,

@@ -266,13 +266,8 @@ fn finish(
     // Draws of the nested approximation do not depend on where the fit of the Gaussian ended.
     let has_converged = if of_q.is_empty() { Some(true) } else { has_converged };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
-    let mut moved: Option<MoveSummary> = None;
     let is_nuts = settings.method == Method::Nuts;
-    if settings.correct == Correction::ResampleMove && !is_nuts {
-        work.session.enter("MCMC moves");
-        let schedule = schedule(whitened, settings, &psis, work.ledger.is_spent());
-        moved = Some(mcmc_moves(whitened, &mut u, &schedule, (settings.seed, 0), &mut work.session)?);
-    }
+    let moved = if is_nuts { None } else { moved(whitened, &mut u, &psis, work)? };
     let mut checked = None;
     if let Some(MoveSummary { moves, stopped: false, .. }) = moved
         && !work.ledger.is_spent()
@@ -332,6 +327,21 @@ fn finish(
         }
         _ => Ok(inferred),
     }
+}
+
+/// Moves the draws, if the settings say so.
+fn moved(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    u: &mut Batch,
+    psis: &Psis,
+    work: &mut Work,
+) -> Result<Option<MoveSummary>> {
+    if work.settings.correct != Correction::ResampleMove {
+        return Ok(None);
+    }
+    work.session.enter("MCMC moves");
+    let schedule = schedule(whitened, work.settings, psis, work.ledger.is_spent());
+    mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.
