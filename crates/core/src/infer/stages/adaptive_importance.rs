@@ -5,8 +5,10 @@ use hyperprior_math::random::Stream;
 use hyperprior_math::special::{ln_gamma, log_sum_exp};
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
-/// The degrees of freedom of the proposal.
-const DF: f64 = 8.0;
+/// The degrees of freedom of a proposal for k latents: the tails of many need not be as long.
+fn df(k: usize) -> f64 {
+    (2 * k).max(8) as f64
+}
 
 /// Student t with this location and this lower triangle as its scale.
 pub(super) struct Proposal {
@@ -19,18 +21,19 @@ impl Proposal {
     pub(super) fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
         let k = self.mean.len();
         let e: Vec<f64> = (0..k).map(|_| StandardNormal.sample(rng)).collect();
-        let mixing = ChiSquared::new(DF).map_or(1.0, |chi| Distribution::<f64>::sample(&chi, rng) / DF);
+        let df = df(k);
+        let mixing = ChiSquared::new(df).map_or(1.0, |chi| Distribution::<f64>::sample(&chi, rng) / df);
         let t: Vec<f64> = e.iter().map(|e| e / mixing.sqrt()).collect();
         let of_row = |i: usize| (0..=i).map(|j| self.scale[packed(i, j)] * t[j]).sum::<f64>();
         let theta = (0..k).map(|i| self.mean[i] + of_row(i)).collect();
         let squared: f64 = t.iter().map(|t| t * t).sum();
-        let (half, d) = (0.5 * (DF + k as f64), k as f64);
+        let (half, d) = (0.5 * (df + k as f64), k as f64);
         let log_scale: f64 = (0..k).map(|i| self.scale[packed(i, i)].ln()).sum();
         let log_density = ln_gamma(half)
-            - ln_gamma(0.5 * DF)
-            - 0.5 * d * (DF * std::f64::consts::PI).ln()
+            - ln_gamma(0.5 * df)
+            - 0.5 * d * (df * std::f64::consts::PI).ln()
             - log_scale
-            - half * (squared / DF).ln_1p();
+            - half * (squared / df).ln_1p();
         (theta, log_density)
     }
 }

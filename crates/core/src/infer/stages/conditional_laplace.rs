@@ -16,7 +16,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 /// The most latents that describe the others.
-const HUBS_MAX: usize = 64;
+const HUBS_MAX: usize = 16;
 /// The most steps of Newton's method towards the mode of x, how often one is halved, and the gain at which they end.
 const STEPS: usize = 8;
 const HALVINGS: usize = 8;

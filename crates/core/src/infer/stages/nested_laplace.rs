@@ -32,6 +32,11 @@ const ATTEMPTS: u64 = 3;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
 
+/// How much wider the distribution of k latents is made, at first and then: less for many, of which hardly any draw would be near the middle.
+fn wider(stage: usize, k: usize) -> f64 {
+    1.0 + (WIDER[stage] - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
+}
+
 /// Draws of θ and x.
 pub(in crate::infer) struct Nested {
     pub(in crate::infer) z: Batch,
@@ -79,7 +84,7 @@ pub(super) fn marginal_centre(
         }
         let (weights, power) = tempered(&weights_of(&found), 3.0 * k as f64 + 8.0);
         let is_found = power == 1.0 && effective(&weights) > SEARCHED as f64 / 3.0;
-        match parts.proposal(&found, &weights, WIDER[0]) {
+        match parts.proposal(&found, &weights, wider(0, k)) {
             Some(next) => proposal = next,
             None => proposal.scale.iter_mut().for_each(|x| *x *= 0.5),
         }
@@ -109,7 +114,7 @@ impl Parts<'_> {
             if k > SEARCHED_MAX && !is_found {
                 break;
             }
-            match self.proposal(&found, &weights, WIDER[usize::from(is_found)]) {
+            match self.proposal(&found, &weights, wider(usize::from(is_found), k)) {
                 Some(next) => proposal = next,
                 None => break,
             }
@@ -131,7 +136,7 @@ pub(in crate::infer) fn nested_laplace(
     let Some(parts) = Parts::new(model, location, whitening) else { return Ok(None) };
     let first = Proposal {
         mean: parts.theta.iter().map(|i| parts.mean[*i]).collect(),
-        scale: parts.scale.iter().map(|x| WIDER[0] * x).collect(),
+        scale: parts.scale.iter().map(|x| wider(0, parts.theta.len()) * x).collect(),
     };
     let mut proposal = parts.learnt(first, seed)?;
     for attempt in 0..ATTEMPTS {
@@ -142,7 +147,7 @@ pub(in crate::infer) fn nested_laplace(
         let (nested, of_theta) = draws(&parts, &found, len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
         let is_enough = effective(&of_theta) > KEPT as f64 / 5.0;
-        match parts.proposal(&found, &of_theta, WIDER[0]) {
+        match parts.proposal(&found, &of_theta, wider(0, parts.theta.len())) {
             Some(next) if !is_enough && attempt + 1 < ATTEMPTS => proposal = next,
             _ => return Ok(Some(nested)),
         }

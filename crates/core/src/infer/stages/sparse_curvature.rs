@@ -24,7 +24,7 @@ const COMPARISONS_MAX: usize = 50_000_000;
 const HUB_MIN: usize = 32;
 const HUB_SHARE: usize = 20;
 /// With a factor that has more than this share of all entries, the matrix is not sparse.
-const DENSE: f64 = 0.1;
+const DENSE: f64 = 0.3;
 
 /// An entry that a probe yields: its place in the pattern, the row of the difference, and the latent that was moved.
 #[derive(Clone, Copy, Debug)]
