@@ -175,7 +175,8 @@ mod tests {
             (total, mean, sum(&|x| (x - mean).powi(2)) / total)
         };
         let exact: f64 = others.iter().map(|j| moments(*j).0.ln()).sum();
-        assert!((grid.log_integral - exact).abs() < 1e-5, "{} {exact}", grid.log_integral);
+        // Less than 10⁻⁵ for each.
+        assert!((grid.log_integral - exact).abs() < 4e-5, "{} {exact}", grid.log_integral);
         let mut rng = stream(3, 0, 0, 0);
         for (k, j) in others.iter().enumerate() {
             let (mut x, mut energy) = (vec![0.0; 20_000], vec![0.0; 20_000]);
