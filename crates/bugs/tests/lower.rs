@@ -569,6 +569,8 @@ fn noise_is_kept_where_it_has_to_be() {
     };
     let walk = program("x[t - 1] + s * e[t]", "");
     assert_eq!(latents(&walk, &Options::default()), "e[1] x[2] x[3] x[4]");
+    let long = program("x[t - 1] + b + b * t + b * t * t + pow(b, 2) + exp(b) + s * e[t] / 2", "");
+    assert_eq!(latents(&long, &Options::default()), "e[1] x[2] x[3] x[4]");
     let kept = "e[1] e[2] e[3] e[4]";
     for source in [
         program("x[t - 1] + b * e[t]", ""),
@@ -580,6 +582,11 @@ fn noise_is_kept_where_it_has_to_be() {
     ] {
         assert_eq!(latents(&source, &Options::default()), kept, "{source}");
     }
+    // Noise that is used and nowhere defined.
+    let source = "model { s ~ dexp(1) for (t in 2:4) { e[t] ~ dnorm(0, 1) } for (t in 1:4) { x[t] <- s * e[t] y[t] ~ dnorm(x[t], 1) } }";
+    let data = read("y <- c(0.3, -1, 2, 0.5)", Format::RDump).unwrap();
+    let faults = compile(source, "model", &data, &Options::default()).unwrap_err();
+    assert!(faults[0].message.contains("`e[1]` is used, but never defined"), "{faults:?}");
     // One element that several values are made of.
     assert_eq!(latents(&program("x[1] + s * e[2]", ""), &Options::default()), "e[1] e[2]");
     let init = read("e <- c(0, 0.1, 0.2, 0.3)", Format::RDump).unwrap();

@@ -3,7 +3,7 @@
 //! That is `x ~ dnorm(m, pow(s, -2))` and `e <- (x - m) / s`, the same model. Written so, a random walk of standardised steps is one whose
 //! states depend on their neighbours alone, and the graph may use the coordinates that suit the data.
 
-use super::engine::{Engine, Frame, Lowered};
+use super::engine::{Engine, Failed, Frame, Lowered};
 use super::ir::{Kind, Node, NodeKind, Reference, Relation};
 use super::names::Family;
 use super::value::Value;
@@ -69,7 +69,11 @@ impl Relation {
     fn is_noise(&self) -> bool {
         match &self.kind {
             Kind::Distribution { family: Family::Normal, parameters, restriction: None } => {
-                parameters.iter().all(|node| matches!(node.kind, NodeKind::Number(_)))
+                let numbers = [0, 1].map(|k| match parameters.get(k).map(|node| &node.kind) {
+                    Some(NodeKind::Number(x)) => Some(*x),
+                    _ => None,
+                });
+                matches!(numbers, [Some(_), Some(precision)] if precision > 0.0)
             }
             _ => false,
         }
@@ -116,7 +120,8 @@ impl<'a> Engine<'a> {
                 }
             }
             if is_known {
-                self.noise.extend((0..used.len()).filter(|flat| used[*flat] == 1).map(|flat| (array, flat)));
+                let is_noise = |flat: &usize| used[*flat] == 1 && self.arrays[array].definition(*flat).is_some();
+                self.noise.extend((0..used.len()).filter(is_noise).map(|flat| (array, flat)));
             }
         }
     }
@@ -150,25 +155,48 @@ impl<'a> Engine<'a> {
         let relation = self.relation(self.instances[instance as usize].relation as usize);
         let Kind::Value { value, .. } = &relation.kind else { return Ok(()) };
         self.noise.remove(&(array, flat));
-        let at = |engine: &mut Self, x: f64| {
-            engine.arrays[array].values[flat] = Some(engine.builder.constant(x));
-            engine.eval(value, frame)
-        };
-        let ends = [at(self, 0.0), at(self, 1.0)];
+        let zero = self.builder.constant(0.0);
+        self.arrays[array].values[flat] = Some(zero);
+        let location = self.eval(value, frame);
         self.arrays[array].values[flat] = None;
+        let scale = self.factor_of(value, array, frame);
         let target = relation.target.array;
-        if let ([Ok(Value::Scalar(from)), Ok(Value::Scalar(to))], [own]) = (ends, flats)
+        if let (Ok(Value::Scalar(location)), Ok(scale), [own]) = (location, scale, flats)
             && self.arrays[target].definitions[*own] == instance
+            && self.builder.is_random(scale)
+            && self.builder.is_positive(scale)
         {
-            let scale = self.builder.call(Function::Subtract, &[to, from]);
-            if self.builder.is_random(scale) && self.builder.is_positive(scale) {
-                return self.draw_with_noise((target, *own), (array, flat), (from, scale), frame);
-            }
+            return self.draw_with_noise((target, *own), (array, flat), (location, scale), frame);
         }
         let noise = self.arrays[array].definitions[flat];
         let of_noise = self.frame(noise);
         self.lower_instance(noise, &of_noise)?;
         self.lower_instance(instance, frame)
+    }
+
+    /// What an element of an array is multiplied by in an expression that is linear in it.
+    fn factor_of(&mut self, node: &'a Node, array: usize, frame: &Frame) -> Lowered<Expr> {
+        let has = |node: &Node| node.linear_in(array).is_some();
+        match &node.kind {
+            NodeKind::Sum(terms) => {
+                let Some((is_minus, term)) = terms.iter().find(|(_, term)| has(term)) else { return Err(Failed) };
+                let factor = self.factor_of(term, array, frame)?;
+                Ok(if *is_minus { self.builder.call(Function::Negate, &[factor]) } else { factor })
+            }
+            NodeKind::Product(factors) => {
+                let mut total = self.builder.constant(1.0);
+                for (divides, factor) in factors {
+                    let next = match has(factor) {
+                        true => self.factor_of(factor, array, frame)?,
+                        false => self.number(factor, "a factor", frame)?,
+                    };
+                    let function = if *divides { Function::Divide } else { Function::Multiply };
+                    total = self.call(function, &[total, next]);
+                }
+                Ok(total)
+            }
+            _ => Ok(self.builder.constant(1.0)),
+        }
     }
 
     /// Declares a value with this location and scale of its noise.

@@ -90,6 +90,16 @@ pub enum Finding {
         rhat: f64,
         latent: String,
     },
+    /// The draws are those of chains that have not mixed.
+    ChainsNotMixed {
+        #[serde(deserialize_with = "nullable")]
+        rhat: f64,
+        latent: String,
+        #[serde(deserialize_with = "nullable")]
+        ess: f64,
+        #[serde(deserialize_with = "nullable")]
+        divergent: f64,
+    },
     /// Long chains from overdispersed starts have not converged.
     ChainsDisagree {
         #[serde(deserialize_with = "nullable")]
@@ -244,6 +254,13 @@ impl fmt::Display for Finding {
             Self::SuperchainsApart { rhat, latent } => {
                 write!(f, "chains from overdispersed starts have not mixed (nested R̂ {} of {latent})", rounded(*rhat))
             }
+            Self::ChainsNotMixed { rhat, latent, ess, divergent } => write!(
+                f,
+                "the chains of the No-U-Turn sampler have not mixed (R̂ {} of {latent}, bulk ESS {ess:.0}, {:.0} % of the transitions \
+                 divergent)",
+                rounded(*rhat),
+                percent(*divergent)
+            ),
             Self::ChainsDisagree { rhat, latent, divergent } => write!(
                 f,
                 "chains of the No-U-Turn sampler do not confirm the draws (R̂ {} of {latent}, {:.0} % of the transitions \

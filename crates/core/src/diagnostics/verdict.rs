@@ -165,6 +165,12 @@ impl Inferred {
                 add(severity, Finding::ChainsDisagree { rhat, latent, divergent }, Vec::new());
             }
         }
+        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| nuts.is_used && !nuts.has_converged()) {
+            let NutsSummary { rhat, latent, ess_bulk, divergent, .. } = nuts.clone();
+            let is_near = rhat <= RHAT_MAX && ess_bulk >= ESS_MEANS && divergent <= DIVERGENT_MAX;
+            let severity = if is_near { Severity::MeansOnly } else { Severity::Distrust };
+            add(severity, Finding::ChainsNotMixed { rhat, latent, ess: ess_bulk, divergent }, Vec::new());
+        }
         if let Some(nuts) = self.long_chains() {
             if nuts.is_used && nuts.ess_tail < ESS_MIN {
                 add(

@@ -179,6 +179,6 @@ impl Work<'_> {
 
 /// The share of the draws of an approximation with discrete latents that may be impossible, if moves follow: independent factors know
 /// nothing of limits such as "no more survivors than there were", but the moves keep to them.
-const DROPPED_MAX: f64 = 0.98;
+const DROPPED_MAX: f64 = 0.999;
 /// The work of a draw above which a model counts as expensive.
 const HEAVY: usize = 50_000;

@@ -69,7 +69,7 @@ pub(super) fn with_chains(
     if is_kept && !is_asked || !nuts.has_converged() {
         let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
         let z = if is_asked { z } else { inferred.z };
-        return Ok(Inferred { z, nuts: Some(nuts), bridge, ..inferred });
+        return Ok(Inferred { z, nuts: Some(NutsSummary { is_used: is_asked, ..nuts }), bridge, ..inferred });
     }
     let nuts = NutsSummary { is_used: true, ..nuts };
     let u = whitened.whiten(&z);

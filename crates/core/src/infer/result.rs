@@ -65,7 +65,7 @@ pub struct Inferred {
 impl Inferred {
     /// The effective sample size of the draws. Importance weights reduce it, and MCMC moves make up for that as the draws mix.
     pub fn effective_sample_size(&self) -> f64 {
-        if let Some(nuts) = self.long_chains().filter(|nuts| nuts.is_used) {
+        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| nuts.is_used) {
             return nuts.ess_bulk.min(self.z.draws_len() as f64);
         }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);

@@ -7,7 +7,7 @@ use crate::diagnostics::{Diagnostic, Finding, Remedy, Severity, Verdict, label_s
 use crate::infer::{InferSettings, Inferred, Posterior, Source};
 use crate::model::Model;
 use crate::posterior::{Kind, Parameters, Summary, ranges};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 /// What inference does with a latent. See [`About`].
@@ -126,13 +126,15 @@ impl<'a> FitReport<'a> {
         wall_seconds: f64,
     ) -> Self {
         let latents = model.latents();
+        let derived: HashSet<String> =
+            about.monitored.iter().filter(|one| !one.is_latent).map(|one| one.name.clone()).collect();
         Self {
             about,
             fitted: (0..latents.len()).map(|i| latents.name(i)).collect(),
             settings,
             posterior,
             summaries: posterior.summaries(),
-            heavy_tails: heavy_tails(posterior),
+            heavy_tails: heavy_tails(posterior, &derived),
             wall_seconds,
             predictive: Predictive::default(),
             linear_response: None,
@@ -339,7 +341,7 @@ const SD_ERROR_MAX: f64 = 0.1;
 
 /// Quantities whose standard deviations are uncertain. Either they may have no variance, since the shape of a tail is above 1/2 by more
 /// than a standard error, or the Monte Carlo error of the standard deviation is large.
-fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
+fn heavy_tails(posterior: &Posterior, derived: &HashSet<String>) -> Option<Diagnostic> {
     let Source::Approximate(inferred) = &posterior.source else { return None };
     let ess = inferred.effective_sample_size();
     let draws = &posterior.draws;
@@ -355,8 +357,10 @@ fn heavy_tails(posterior: &Posterior) -> Option<Diagnostic> {
         .collect();
     let (worst, shape, sd_error) = heavy.iter().copied().reduce(|a, b| if b.2 > a.2 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
-    // A variance that does not exist, and an error that shows it.
-    let is_infinite = heavy.iter().any(|(_, shape, sd_error)| *shape > 0.5 && *sd_error > SD_ERROR_MAX);
+    // A variance that does not exist, and an error that shows it. What is computed from the latents is named, but does not decide.
+    let is_derived = |i: usize| derived.contains(&draws.columns()[i].name);
+    let is_infinite =
+        heavy.iter().any(|(i, shape, sd_error)| *shape > 0.5 && *sd_error > SD_ERROR_MAX && !is_derived(*i));
     let severity = if is_large || is_infinite { Severity::MeansOnly } else { Severity::Note };
     let name = draws.columns()[worst].name.clone();
     let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape, sd_error };

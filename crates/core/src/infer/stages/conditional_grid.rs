@@ -32,12 +32,12 @@ pub(super) struct ConditionalGrid {
     below: Vec<f64>,
 }
 
-/// ∫ exp of the line from a to b over one cell.
+/// ∫ exp of the line from a to b over one cell, from its higher end.
 fn cell(a: f64, b: f64) -> f64 {
-    let d = b - a;
-    // (eᵈ − 1) / d, which is 1 + d / 2 near 0.
-    let ratio = if d.abs() < 1e-6 { 1.0 + 0.5 * d } else { d.exp_m1() / d };
-    APART * a.exp() * ratio
+    let d = (b - a).abs();
+    // (1 − e⁻ᵈ) / d, which is 1 − d / 2 near 0.
+    let ratio = if d < 1e-6 { 1.0 - 0.5 * d } else { -(-d).exp_m1() / d };
+    APART * a.max(b).exp() * ratio
 }
 
 impl ConditionalGrid {
@@ -105,11 +105,14 @@ impl ConditionalGrid {
             let u: f64 = rng.random();
             for ((x, energy), u) in x.iter_mut().zip(energy).zip([u, 1.0 - u]) {
                 let k = below.partition_point(|p| *p <= u).clamp(1, NODES - 1) - 1;
-                let (share, slope) = ((u - below[k]).max(0.0), own[k + 1] - own[k]);
-                // ∫ from the node to t of exp(a + slope s / APART) ds is the share.
-                let scaled = share / (APART * own[k].exp());
-                let t = if slope.abs() < 1e-6 { scaled } else { (slope * scaled).ln_1p() / slope };
-                let t = if t.is_finite() { t.clamp(0.0, 1.0) } else { 1.0 };
+                let slope = own[k + 1] - own[k];
+                // From the higher end, where nothing overflows: ∫ exp(a − |slope| s / APART) ds up to t is this part of the cell.
+                let part = if slope <= 0.0 { u - below[k] } else { below[k + 1] - u };
+                let scaled = part.max(0.0) / (APART * own[k].max(own[k + 1]).exp());
+                let d = slope.abs();
+                let t = if d < 1e-6 { scaled } else { -(-d * scaled).max(-1.0).ln_1p() / d };
+                let t = if t < 1.0 { t } else { 1.0 };
+                let t = if slope <= 0.0 { t } else { 1.0 - t };
                 *x = self.modes[j] + self.scales[j] * APART * (k as f64 + t - SIDE as f64);
                 *energy += log_scale - (own[k] + slope * t);
             }
@@ -150,6 +153,18 @@ mod tests {
     use super::*;
     use crate::infer::stages::test_walk::Effects;
     use hyperprior_math::random::stream;
+
+    /// Catches overflow: a density that rises by hundreds of nats from node to node has the mass and the draws of its higher end.
+    #[test]
+    fn steep_flanks_are_no_fault() {
+        let mut own: Vec<f64> = (0..NODES).map(|k| -800.0 * (k as f64 - SIDE as f64).abs()).collect();
+        own[SIDE + 1] = -0.1;
+        let grid = ConditionalGrid::normalised(vec![2.0], vec![1.0], own);
+        assert!(grid.below.iter().all(|x| x.is_finite()) && grid.log_integral.is_finite());
+        let (mut x, mut energy) = (vec![0.0; 1000], vec![0.0; 1000]);
+        grid.draw(0, &mut stream(1, 0, 0, 0), &mut x, &mut energy);
+        assert!(x.iter().all(|x| (1.99..2.0 + APART + 0.01).contains(x)) && energy.iter().all(|x| x.is_finite()));
+    }
 
     /// Binomial effects: their integrals are those of a fine grid, and the draws have their means and variances.
     #[test]

@@ -49,10 +49,14 @@ pub(super) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// `None` if no latents describe the others, or too many do.
+    /// `None` if no latents describe the others, or too many do, or if some are discrete.
     pub(super) fn new(model: &'a dyn Model, location: &[f64], whitening: &Whitening) -> Option<Self> {
         let n = location.len();
         let Whitening::Sparse(factor) = whitening else { return None };
+        // The others may be discrete.
+        if n != model.latents().len() {
+            return None;
+        }
         let theta = SparseCurvature::new(model, &(0..n).collect::<Vec<_>>())?.hubs();
         if theta.is_empty() || theta.len() > HUBS_MAX {
             return None;

@@ -46,7 +46,7 @@ pub(in crate::infer) fn weigh(
     if settings.method == Method::Auto
         && let Some(nested) = nested_laplace(whitened.model(), whitened.place(), len, settings.seed)?
     {
-        let log_evidence = log_mean(&nested.log_weights, nested.each);
+        let log_evidence = log_mean(&nested.log_weights, nested.each, nested.proposed);
         return Ok(of_nested(whitened, &nested, Bounds { log_evidence, ..bounds }, settings));
     }
     let (drawn, mut log_weights) = draw(whitened, q, fitted, len, settings.seed)?;
@@ -73,7 +73,11 @@ fn of_nested(
     let drawn = whitened.whiten(&nested.z);
     let heavy = heaviest(&drawn, &nested.log_weights, HEAVY);
     let mut log_weights = nested.log_weights.clone();
-    let psis = psis(&mut log_weights);
+    let of_draws = psis(&mut log_weights);
+    // Draws with the same θ are not independent.
+    let of_theta = psis(&mut group_means(&nested.log_weights, nested.each));
+    let khat = of_draws.khat.max(of_theta.khat);
+    let psis = Psis { khat, ess: of_draws.ess.min(of_theta.ess), limit: of_theta.limit, ..of_draws };
     let u = match settings.correct {
         Correction::Resample | Correction::ResampleMove if psis.is_good() => {
             resampled(&drawn, &log_weights, settings.draws)
@@ -94,11 +98,17 @@ pub(in crate::infer) fn part_names(q: &Variational, whitening: &Whitening, is_ne
     [likelihood, prior, recursive]
 }
 
-/// The log of the mean of weights, with a standard error from the means of groups of this size.
-fn log_mean(log_weights: &[f64], each: usize) -> Estimate {
-    let value = log_sum_exp(log_weights) - (log_weights.len() as f64).ln();
-    let of_group = |group: &[f64]| group.iter().map(|w| (w - value).exp()).sum::<f64>() / group.len() as f64;
-    let means: Vec<f64> = log_weights.chunks(each).map(of_group).collect();
+/// The logs of the means of weights in groups of this size.
+fn group_means(log_weights: &[f64], each: usize) -> Vec<f64> {
+    log_weights.chunks(each).map(|group| log_sum_exp(group) - (group.len() as f64).ln()).collect()
+}
+
+/// The log of the mean of weights, with a standard error from the means of groups of this size; those that are missing among the number
+/// proposed are zero.
+fn log_mean(log_weights: &[f64], each: usize, proposed: usize) -> Estimate {
+    let value = log_sum_exp(log_weights) - (proposed as f64).ln();
+    let mut means: Vec<f64> = group_means(log_weights, each).into_iter().map(|w| (w - value).exp()).collect();
+    means.resize(proposed / each, 0.0);
     let standard_error = (moments(&means).1 / means.len() as f64).sqrt();
     Estimate { value, standard_error }
 }
@@ -112,7 +122,7 @@ mod tests {
         // Groups whose members are equal are as good as single weights.
         let single: Vec<f64> = (0..100).map(|k| f64::from(k % 7).ln_1p()).collect();
         let repeated: Vec<f64> = single.iter().flat_map(|w| [*w; 4]).collect();
-        let (one, other) = (log_mean(&single, 1), log_mean(&repeated, 4));
+        let (one, other) = (log_mean(&single, 1, 100), log_mean(&repeated, 4, 400));
         assert!((one.value - other.value).abs() < 1e-12);
         assert!((one.standard_error - other.standard_error).abs() < 1e-12);
         assert!((one.value - 3.96_f64.ln()).abs() < 0.01, "{one:?}");

@@ -46,6 +46,8 @@ pub(in crate::infer) struct Nested {
     log_marginal_weights: Vec<f64>,
     /// How many consecutive draws have the same θ.
     pub(in crate::infer) each: usize,
+    /// How many draws there would be if every θ that was proposed had a finite density.
+    pub(in crate::infer) proposed: usize,
 }
 
 /// The middle of the marginal of θ, with x at its mode there: where the mass is, though a density over θ and x together may be larger, or
@@ -192,7 +194,7 @@ fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64
         log_marginal_weights.extend(std::iter::repeat_n(log_marginal, each));
         of_theta.push(log_marginal);
     }
-    Ok((Nested { z, log_weights, log_marginal_weights, each }, of_theta))
+    Ok((Nested { z, log_weights, log_marginal_weights, each, proposed: KEPT * each }, of_theta))
 }
 
 impl Nested {

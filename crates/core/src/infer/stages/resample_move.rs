@@ -80,26 +80,25 @@ impl Tails {
     /// The largest change of a tail from `self` to `to`, and its latent.
     fn drift(&self, to: &Self, blocks: &[Block], continuous: &[usize]) -> (f64, usize) {
         let draws_len = blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
-        let distinct = distinct_starts(blocks, continuous) as f64;
-        let far = |k: usize| {
+        let beyond = |k: usize| {
             let x = || blocks.iter().flat_map(|b| b.u.column(continuous[k]));
             let mean = x().sum::<f64>() / draws_len;
             let deviation = (x().map(|x| (x - mean) * (x - mean)).sum::<f64>() / draws_len).sqrt();
             let far = (0..2).map(|end| (to.means[k][end] - self.means[k][end]).abs()).fold(0.0, f64::max);
-            if deviation > 0.0 { far / deviation } else { 0.0 }
+            // The variance of a tail's mean is about half that of the draws over their number in the tail; this is a difference of two.
+            // Copies of a draw count once.
+            let distinct = distinct_starts(blocks, continuous[k]) as f64;
+            let by_chance = (2.0 * (2.0 * continuous.len() as f64 + 1.0).ln() / (TAIL * distinct)).sqrt();
+            if deviation > 0.0 { (far / deviation - by_chance).max(0.0) } else { 0.0 }
         };
-        // The variance of a tail's mean is about half that of the draws over their number in the tail; this is a difference of two. Copies
-        // of a draw with a large weight count once.
-        let by_chance = (2.0 * (2.0 * continuous.len() as f64 + 1.0).ln() / (TAIL * distinct)).sqrt();
-        let farthest = (0..continuous.len()).map(|k| (far(k), continuous[k])).max_by(|a, b| a.0.total_cmp(&b.0));
-        farthest.map_or((0.0, 0), |(far, latent)| ((far - by_chance).max(0.0), latent))
+        let farthest = (0..continuous.len()).map(|k| (beyond(k), continuous[k])).max_by(|a, b| a.0.total_cmp(&b.0));
+        farthest.unwrap_or((0.0, 0))
     }
 }
 
-/// The number of different initial draws.
-fn distinct_starts(blocks: &[Block], continuous: &[usize]) -> usize {
-    let Some(i) = continuous.first() else { return 1 };
-    let starts: HashSet<u64> = blocks.iter().flat_map(|b| b.start.column(*i)).map(|x| x.to_bits()).collect();
+/// The number of different initial values of a latent.
+fn distinct_starts(blocks: &[Block], i: usize) -> usize {
+    let starts: HashSet<u64> = blocks.iter().flat_map(|b| b.start.column(i)).map(|x| x.to_bits()).collect();
     starts.len()
 }
 
