@@ -225,8 +225,9 @@ fn monitors_select_and_arrays_are_in_order() {
     assert_eq!(names("--monitor sigma,theta[2:3],eta[1]"), ["sigma", "theta[2]", "theta[3]", "eta[1]"]);
     let all = names("");
     assert_eq!(all.len(), 18);
-    let theta: Vec<String> = (1..=8).map(|j| format!("theta[{j}]")).collect();
-    assert_eq!(all[10..], theta);
+    // Parameters first; `eta` is noise that is calculated from `theta`.
+    let [theta, eta] = ["theta", "eta"].map(|name| (1..=8).map(|j| format!("{name}[{j}]")).collect::<Vec<_>>());
+    assert_eq!((&all[2..10], &all[10..]), (&theta[..], &eta[..]));
 }
 
 #[test]
