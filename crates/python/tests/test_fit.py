@@ -91,7 +91,7 @@ def test_the_prior_and_the_exact_posterior() -> None:
 def test_invalid_arguments_are_explained() -> None:
     model = hyperprior.Model(COIN, {"y": 7})
     for arguments, error, message in [
-        ({"method": "nuts"}, hyperprior.Error, "nuts"),
+        ({"method": "gibbs"}, hyperprior.Error, "gibbs"),
         ({"method": "mixture:5000"}, hyperprior.Error, "at most 1000"),
         ({"draws": 3}, hyperprior.Error, "draws=3"),
         ({"draws": 10.5}, TypeError, "draws must be an integer"),

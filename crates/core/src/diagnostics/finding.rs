@@ -7,7 +7,7 @@ use crate::posterior::Statistic;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What was found, with its evidence. The text explains it without naming options of a front end. See [`Diagnostic`].
+/// What was found, with its evidence. The text explains it without naming options of a front end. See [`Diagnostic`](super::Diagnostic).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "code", rename_all = "kebab-case")]
 #[non_exhaustive]
