@@ -13,9 +13,9 @@ import json
 import math
 import pathlib
 import random
-import subprocess
 import tempfile
-import time
+
+from suite import fit
 
 
 def level(n, rng):
@@ -150,31 +150,24 @@ def moments(log_likelihood, near):
     return exact
 
 
-def run(binary, make, n, seed, limit):
+def run(options, make, n):
     """Seconds, verdict, and how far the fit is from what is known."""
-    text, data, truth, log_likelihood = make(n, random.Random(1000 * seed + n))
+    text, data, truth, log_likelihood = make(n, random.Random(1000 * options.seed + n))
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         (folder / "model.bug").write_text(text)
         (folder / "data.json").write_text(json.dumps(data))
-        command = [binary, "fit", folder / "model.bug", "--data", folder / "data.json", "--json", "--quiet", "--seed", str(seed), "--out", folder / "run"]
-        began = time.time()
-        try:
-            ran = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=limit)
-        except subprocess.TimeoutExpired:
-            return time.time() - began, "over the limit", ""
-        took = time.time() - began
-    if ran.returncode:
-        return took, f"exit {ran.returncode}", ran.stderr.strip().splitlines()[-1][:60]
-    told = json.loads(ran.stdout)
+        told, verdict, took = fit(options, folder, options.seed)
+    if not told:
+        return took, verdict, ""
     own = {name: (told["parameters"][name]["mean"], told["parameters"][name]["sd"]) for name in truth}
     if log_likelihood:
         exact = moments(log_likelihood, own)
         said = (f"{name} {abs(own[name][0] - mean) / sd:.2f} sd, {100 * (own[name][1] / sd - 1):+.0f} %" for name, (mean, sd) in exact.items())
-        return took, told["verdict"], "; ".join(said)
+        return took, verdict, "; ".join(said)
     away = [(own[name][0] - value) / own[name][1] for name, value in truth.items()]
-    size = math.sqrt(sum(x * x for x in away) / len(away)) if away else 0
-    return took, told["verdict"], f"{size:.2f} sd from the truth (root mean square of {len(away)})" if away else ""
+    size = math.sqrt(sum(x * x for x in away) / len(away))
+    return took, verdict, f"{size:.2f} sd from the truth (root mean square of {len(away)})"
 
 
 def main():
@@ -189,7 +182,7 @@ def main():
     for name in options.models.split(","):
         times = []
         for n in map(int, options.sizes.split(",")):
-            took, verdict, said = run(options.binary, globals()[name], n, options.seed, options.limit)
+            took, verdict, said = run(options, globals()[name], n)
             print(f"| {name} | {n:,} | {took:.1f} | {verdict} | {said} |", flush=True)
             if verdict == "over the limit":
                 break

@@ -151,7 +151,7 @@ fn integrated(slopes: &[f64], scale: f64, out: &mut [f64]) {
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 mod tests {
     use super::*;
-    use crate::infer::stages::test_walk::Effects;
+    use crate::infer::stages::test_models::Coupled;
     use hyperprior_math::random::stream;
 
     /// Catches overflow: a density that rises by hundreds of nats from node to node has the mass and the draws of its higher end.
@@ -169,7 +169,7 @@ mod tests {
     /// Binomial effects: their integrals are those of a fine grid, and the draws have their means and variances.
     #[test]
     fn integrals_and_draws_are_those_of_the_densities() {
-        let effects = Effects::new(4);
+        let effects = Coupled::effects(4);
         let point = [-0.3, -1.2, -0.4, 0.3, 1.0];
         let others = [1, 2, 3, 4];
         let scales = vec![0.7, 0.6, 0.65, 0.8];

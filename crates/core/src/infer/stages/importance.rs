@@ -77,7 +77,7 @@ fn of_nested(
     // Draws with the same θ are not independent.
     let of_theta = psis(&mut group_means(&nested.log_weights, nested.each));
     let khat = of_draws.khat.max(of_theta.khat);
-    let psis = Psis { khat, ess: of_draws.ess.min(of_theta.ess), limit: of_theta.limit, ..of_draws };
+    let psis = Psis { khat, ess: of_draws.ess.min(of_theta.ess), limit: of_theta.limit };
     let u = match settings.correct {
         Correction::Resample | Correction::ResampleMove if psis.is_good() => {
             resampled(&drawn, &log_weights, settings.draws)

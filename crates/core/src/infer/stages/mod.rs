@@ -30,7 +30,7 @@ mod step_size;
 pub(super) mod superchains;
 pub(super) mod table_start;
 #[cfg(test)]
-mod test_walk;
+mod test_models;
 mod variational_newton;
 pub(super) mod whitened;
 pub(super) mod whitening;

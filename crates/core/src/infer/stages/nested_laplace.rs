@@ -42,8 +42,8 @@ pub(in crate::infer) struct Nested {
     pub(in crate::infer) z: Batch,
     /// Their log importance weights.
     pub(in crate::infer) log_weights: Vec<f64>,
-    /// The log weights of their θ, with x integrated out by Laplace's method.
-    log_marginal_weights: Vec<f64>,
+    /// The log weight of each θ, with x integrated out.
+    of_theta: Vec<f64>,
     /// How many consecutive draws have the same θ.
     pub(in crate::infer) each: usize,
     /// How many draws there would be if every θ that was proposed had a finite density.
@@ -79,13 +79,11 @@ pub(super) fn marginal_centre(
     let mut proposal = Proposal { mean: parts.theta.iter().map(|i| at.point[*i]).collect(), scale: unit };
     for round in 0..SEARCH_ROUNDS {
         parts.mean.clone_from(&at.point);
-        let found = parts.explore(&proposal, SEARCHED, seed, SEARCH_STREAM + round)?;
-        if found.len() < SEARCHED / 4 {
-            proposal.scale.iter_mut().for_each(|x| *x *= 0.5);
+        let Some(Round { found, weights, even }) = parts.round(&mut proposal, SEARCHED, seed, SEARCH_STREAM + round)?
+        else {
             continue;
-        }
-        let (weights, power) = tempered(&weights_of(&found), 3.0 * k as f64 + 8.0);
-        let is_found = power == 1.0 && effective(&weights) > SEARCHED as f64 / 3.0;
+        };
+        let is_found = even > 1.0 / 3.0;
         match parts.proposal(&found, &weights, wider(0, k)) {
             Some(next) => proposal = next,
             None => proposal.scale.iter_mut().for_each(|x| *x *= 0.5),
@@ -100,18 +98,36 @@ pub(super) fn marginal_centre(
     Ok(None)
 }
 
+/// Values of θ with their log weights, which are to a power if few would count, and the share that is effective; 0 if to a power.
+struct Round {
+    found: Vec<(Conditional, f64, f64)>,
+    weights: Vec<f64>,
+    even: f64,
+}
+
 impl Parts<'_> {
+    /// A round of importance sampling. `None` if the density is finite at hardly any value; the next proposal is narrower then.
+    fn round(&self, proposal: &mut Proposal, len: usize, seed: u64, number: u64) -> Result<Option<Round>> {
+        let found = self.explore(proposal, len, seed, number)?;
+        if found.len() < len / 4 {
+            proposal.scale.iter_mut().for_each(|x| *x *= 0.5);
+            return Ok(None);
+        }
+        let (weights, power) = tempered(&weights_of(&found), 3.0 * self.theta.len() as f64 + 8.0);
+        let even = if power == 1.0 { effective(&weights) / len as f64 } else { 0.0 };
+        Ok(Some(Round { found, weights, even }))
+    }
+
     /// A proposal for θ that is near its marginal, starting at a guess: by rounds of importance sampling, until the weights are even.
     fn learnt(&self, first: Proposal, seed: u64) -> Result<Proposal> {
         let (mut proposal, k) = (first, self.theta.len());
-        for round in 0..LEARNING_ROUNDS {
-            let found = self.explore(&proposal, LEARNT, seed, LEARNING_STREAM + round)?;
-            if found.len() < LEARNT / 4 {
-                proposal.scale.iter_mut().for_each(|x| *x *= 0.5);
+        for number in 0..LEARNING_ROUNDS {
+            let Some(Round { found, weights, even }) =
+                self.round(&mut proposal, LEARNT, seed, LEARNING_STREAM + number)?
+            else {
                 continue;
-            }
-            let (weights, power) = tempered(&weights_of(&found), 3.0 * k as f64 + 8.0);
-            let is_found = power == 1.0 && effective(&weights) > LEARNT as f64 / 4.0;
+            };
+            let is_found = even > 0.25;
             // With few weights that count, the covariance of many is not known.
             if k > SEARCHED_MAX && !is_found {
                 break;
@@ -146,19 +162,21 @@ pub(in crate::infer) fn nested_laplace(
         if found.len() < KEPT / 2 {
             return Ok(None);
         }
-        let (nested, of_theta) = draws(&parts, &found, len, seed)?;
+        let nested = draws(&parts, &found, len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
-        let is_enough = effective(&of_theta) > KEPT as f64 / 5.0;
-        match parts.proposal(&found, &of_theta, wider(0, parts.theta.len())) {
-            Some(next) if !is_enough && attempt + 1 < ATTEMPTS => proposal = next,
-            _ => return Ok(Some(nested)),
+        if attempt + 1 == ATTEMPTS || effective(&nested.of_theta) > KEPT as f64 / 5.0 {
+            return Ok(Some(nested));
+        }
+        match parts.proposal(&found, &nested.of_theta, wider(0, parts.theta.len())) {
+            Some(next) => proposal = next,
+            None => return Ok(Some(nested)),
         }
     }
     Ok(None)
 }
 
-/// About `len` draws of x and θ, some for each of these values of θ; and the log weights of those values.
-fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64) -> Result<(Nested, Vec<f64>)> {
+/// About `len` draws of x and θ, some for each of these values of θ.
+fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64) -> Result<Nested> {
     let (n, model) = (parts.mean.len(), parts.model);
     let each = len.div_ceil(found.len()).next_multiple_of(2);
     let draws: Vec<(Batch, Vec<f64>, f64)> = found
@@ -185,22 +203,22 @@ fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64
         })
         .collect::<Result<_>>()?;
     let mut z = Batch::zeros(n, found.len() * each);
-    let (mut log_weights, mut log_marginal_weights, mut of_theta) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut log_weights, mut of_theta) = (Vec::new(), Vec::new());
     for (number, (own, of_own, log_marginal)) in draws.into_iter().enumerate() {
         for i in 0..n {
             z.column_mut(i)[number * each..(number + 1) * each].copy_from_slice(own.column(i));
         }
         log_weights.extend(of_own);
-        log_marginal_weights.extend(std::iter::repeat_n(log_marginal, each));
         of_theta.push(log_marginal);
     }
-    Ok((Nested { z, log_weights, log_marginal_weights, each, proposed: KEPT * each }, of_theta))
+    Ok(Nested { z, log_weights, of_theta, each, proposed: KEPT * each })
 }
 
 impl Nested {
     /// `len` draws in proportion to the weights of θ alone.
     pub(in crate::infer) fn by_marginal(&self, len: usize) -> Vec<usize> {
-        systematic(&self.log_marginal_weights, log_sum_exp(&self.log_marginal_weights), len).collect()
+        let of_draws: Vec<f64> = self.of_theta.iter().flat_map(|w| std::iter::repeat_n(*w, self.each)).collect();
+        systematic(&of_draws, log_sum_exp(&of_draws), len).collect()
     }
 }
 
@@ -208,7 +226,7 @@ impl Nested {
 mod tests {
     use super::*;
     use crate::infer::stages::conditional_laplace::FLAT;
-    use crate::infer::stages::test_walk::Walk;
+    use crate::infer::stages::test_models::Coupled;
 
     /// The mean and the standard deviation of the precision's marginal by Laplace's method, on a grid.
     fn on_grid(parts: &Parts) -> (f64, f64) {
@@ -231,7 +249,7 @@ mod tests {
     /// weights of θ have the marginal of θ on a grid, and the centre is its middle.
     #[test]
     fn the_marginal_of_the_precision_is_that_on_a_grid() {
-        let (walk, n) = (Walk::new(400), 401);
+        let (walk, n) = (Coupled::walk(400), 401);
         let sparse = SparseCurvature::new(&walk, &(0..n).collect::<Vec<_>>()).expect("a sparse curvature");
         assert_eq!(sparse.hubs(), [0]);
         // From far away: a precision of e⁹, where the walk hardly moves.

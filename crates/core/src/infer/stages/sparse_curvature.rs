@@ -243,12 +243,12 @@ fn groups(near: &[Vec<usize>], many: usize) -> Option<(Vec<usize>, usize)> {
 mod tests {
     use super::*;
     use crate::infer::stages::curvature::curvature;
-    use crate::infer::stages::test_walk::Walk;
+    use crate::infer::stages::test_models::Coupled;
 
     /// Catches latents that are moved together although they share a row, and entries that are read from the wrong place.
     #[test]
     fn the_curvature_is_that_of_a_full_matrix() {
-        let walk = Walk::new(40);
+        let walk = Coupled::walk(40);
         let (n, continuous): (usize, Vec<usize>) = (41, (0..41).collect());
         let sparse = SparseCurvature::new(&walk, &continuous).expect("a sparse curvature");
         // The precision alone, and three groups of a chain.
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn an_indefinite_matrix_gets_a_ridge() {
-        let walk = Walk::new(40);
+        let walk = Coupled::walk(40);
         let continuous: Vec<usize> = (0..41).collect();
         let sparse = SparseCurvature::new(&walk, &continuous).expect("a sparse curvature");
         let entries = vec![1.0; sparse.pattern.entries_len()];
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_dense_matrix_is_not_sparse() {
-        let walk = Walk::new(4);
+        let walk = Coupled::walk(4);
         assert!(SparseCurvature::new(&walk, &(0..5).collect::<Vec<_>>()).is_none());
     }
 }

@@ -183,14 +183,14 @@ fn ascend(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::infer::stages::test_walk::Walk;
+    use crate::infer::stages::test_models::Coupled;
     use crate::observer::Quiet;
 
     /// At the optimum the mean gradient is zero and the mean curvature is the precision. Along the precision of the walk the ELBO is so flat
     /// that the search ends up to .3 standard deviations away; a wrong factor or sign would leave it whole ones away.
     #[test]
     fn the_optimum_has_no_slope_and_its_own_curvature() {
-        let walk = Walk::new(60);
+        let walk = Coupled::walk(60);
         let continuous: Vec<usize> = (0..61).collect();
         let curvature = SparseCurvature::new(&walk, &continuous).expect("a sparse curvature");
         let mut z = vec![0.5; 61];

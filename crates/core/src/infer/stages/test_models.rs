@@ -1,0 +1,97 @@
+//! Models for tests whose latents are coupled in few pairs.
+
+use crate::error::Result;
+use crate::model::{Gradient, Latents, Model, Support};
+use hyperprior_math::batch::Batch;
+
+/// A model with the log density of a draw, which adds its gradient to zeros.
+#[derive(Debug)]
+pub(super) struct Coupled {
+    latents: Latents,
+    pairs: Vec<[u32; 2]>,
+    density: fn(&[f64], &mut [f64]) -> f64,
+}
+
+impl Coupled {
+    fn new(len: usize, pairs: Vec<[u32; 2]>, density: fn(&[f64], &mut [f64]) -> f64) -> Self {
+        let latents = Latents::new().vector("z", len, Support::Real).expect("a vector");
+        Self { latents, pairs, density }
+    }
+
+    /// A random walk of this many log rates, with an unknown precision and a count at each time: latents that are coupled in a chain, and
+    /// all with one.
+    pub(super) fn walk(len: usize) -> Self {
+        let pairs = (1..=len as u32).flat_map(|t| [[0, t], [t, (t + 1).min(len as u32)]]).collect();
+        Self::new(len + 1, pairs, walk)
+    }
+
+    /// This many effects on the logit of a probability, with an unknown mean: latents that are coupled with that one only. The first has
+    /// no success in four trials, the next one, and so on.
+    pub(super) fn effects(len: usize) -> Self {
+        Self::new(len + 1, (1..=len as u32).map(|j| [0, j]).collect(), effects)
+    }
+}
+
+fn walk(z: &[f64], d: &mut [f64]) -> f64 {
+    let log_precision = z[0];
+    let mut total = -0.5 * (log_precision - 3.0).powi(2);
+    d[0] -= log_precision - 3.0;
+    for t in 0..z.len() - 1 {
+        let (x, count) = (z[t + 1], f64::from((t * 7 % 5) as u32));
+        total += count * x - x.exp();
+        d[t + 1] += count - x.exp();
+        let (precision, before) = if t == 0 { (1.0, 0.0) } else { (log_precision.exp(), z[t]) };
+        total -= 0.5 * precision * (x - before).powi(2);
+        d[t + 1] -= precision * (x - before);
+        if t > 0 {
+            total += 0.5 * log_precision;
+            d[0] += 0.5 - 0.5 * precision * (x - before).powi(2);
+            d[t] += precision * (x - before);
+        }
+    }
+    total
+}
+
+fn effects(z: &[f64], d: &mut [f64]) -> f64 {
+    let mean = z[0];
+    let mut total = -0.5 * mean * mean;
+    d[0] -= mean;
+    for j in 1..z.len() {
+        let (x, successes) = (z[j], f64::from((j as u32 - 1) % 5));
+        total += -0.5 * (x - mean).powi(2) + successes * x - 4.0 * x.exp().ln_1p();
+        d[0] += x - mean;
+        d[j] += mean - x + successes - 4.0 / (1.0 + (-x).exp());
+    }
+    total
+}
+
+impl Model for Coupled {
+    fn latents(&self) -> &Latents {
+        &self.latents
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        let mut d_z = Batch::zeros(z.columns_len(), z.draws_len());
+        self.log_joint_gradient(z, out, &mut d_z)
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        Some(self)
+    }
+
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        Some(&self.pairs)
+    }
+}
+
+impl Gradient for Coupled {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        for (s, out) in out.iter_mut().enumerate() {
+            let own: Vec<f64> = (0..z.columns_len()).map(|i| z.get(i, s)).collect();
+            let mut d = vec![0.0; own.len()];
+            *out = (self.density)(&own, &mut d);
+            d.iter().enumerate().for_each(|(i, d)| d_z.set(i, s, *d));
+        }
+        Ok(())
+    }
+}
