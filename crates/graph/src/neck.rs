@@ -162,10 +162,25 @@ mod tests {
     /// An effect about which the data say nothing, so that its log scale has its prior: Student t with these degrees of freedom.
     fn funnel(df: f64) -> GraphModel {
         let mut g = GraphBuilder::new();
-        let (zero, one, minus_two) = (g.constant(0.0), g.constant(1.0), g.constant(-2.0));
-        let (df, little) = (g.constant(df), g.constant(1e-12));
+        let (zero, one, df) = (g.constant(0.0), g.constant(1.0), g.constant(df));
         let log_scale =
             g.stochastic("log_scale", Distribution::StudentT { mean: zero, precision: one, df }, None, None).unwrap();
+        with_effect(g, log_scale)
+    }
+
+    /// The same with a scale that is exponential, or one over an exponential: the log of an exponential has a long tail on the left and none
+    /// on the right.
+    fn skewed(sign: f64) -> GraphModel {
+        let mut g = GraphBuilder::new();
+        let (one, sign) = (g.constant(1.0), g.constant(sign));
+        let gamma = g.stochastic("gamma", Distribution::Gamma { shape: one, rate: one }, None, None).unwrap();
+        let log_gamma = g.call(Function::Log, &[gamma]);
+        let log_scale = g.multiply(sign, log_gamma);
+        with_effect(g, log_scale)
+    }
+
+    fn with_effect(mut g: GraphBuilder, log_scale: Expr) -> GraphModel {
+        let (zero, minus_two, little) = (g.constant(0.0), g.constant(-2.0), g.constant(1e-12));
         let log_precision = g.multiply(minus_two, log_scale);
         let precision = g.call(Function::Exp, &[log_precision]);
         let effect = g.stochastic("effect", Distribution::Normal { mean: zero, precision }, None, None).unwrap();
@@ -186,6 +201,21 @@ mod tests {
             for guess in [(0.0, 1.0), (2.5, 0.7), (-6.0, 3.0)] {
                 let share = neck_share(&model, &near, (*column, effects[0].1), guess, 1).unwrap();
                 assert!(expected.contains(&share), "{df} {guess:?}: {share}");
+            }
+        }
+    }
+    /// Catches a neck that is looked for on the wrong side: below three standard deviations, the log of an exponential has a share of
+    /// 1 − exp(−e⁻³), and that of one over an exponential has none.
+    #[test]
+    fn the_neck_is_where_the_scale_is_small() {
+        for (sign, expected) in [(1.0, 0.03..0.08), (-1.0, 0.0..1e-4)] {
+            let model = skewed(sign);
+            let near = Batch::from_columns((0..16).map(|k| f64::from(k % 8) - 3.5).collect(), 8);
+            let scales = by_scale(&model);
+            let (column, effects) = scales.first_key_value().unwrap();
+            for guess in [(0.0, 1.0), (1.5, 0.7)] {
+                let share = neck_share(&model, &near, (*column, effects[0].1), guess, 1).unwrap();
+                assert!(expected.contains(&share), "{sign} {guess:?}: {share}");
             }
         }
     }

@@ -47,6 +47,8 @@ pub enum Purpose {
     VariationalNewton = u64::MAX - 15,
     /// Nested Laplace approximations.
     NestedLaplace = u64::MAX - 16,
+    /// Adaptive quadrature.
+    Quadrature = u64::MAX - 17,
 }
 
 impl Purpose {

@@ -159,6 +159,11 @@ fn plan(report: &FitReport) -> Lines {
     lines.push(("gradient", report.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
     lines.extend(fit_history(inferred));
     let correction = match (report.settings.correct, &inferred.moved) {
+        _ if let Some(found) = inferred.quadrature => match found.conditioned {
+            0 => "by adaptive quadrature, independent of each other".to_owned(),
+            1 => format!("by adaptive quadrature: one latent, and {} given it", found.integrated),
+            theta => format!("by adaptive quadrature: {theta} latents, and {} given them", found.integrated),
+        },
         _ if let Some(nuts) = inferred.nuts.as_ref().filter(|nuts| nuts.is_used) => format!(
             "{} NUTS chains of {} draws after {} of warm-up: R̂ {:.3}, bulk ESS {:.0}, tail ESS {:.0}",
             nuts.chains, nuts.draws, nuts.warm_up, nuts.rhat, nuts.ess_bulk, nuts.ess_tail

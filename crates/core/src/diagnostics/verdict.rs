@@ -30,7 +30,13 @@ impl Inferred {
 
     /// What a verdict of trust rests on.
     pub fn basis(&self) -> String {
-        let basis = if self.long_chains().is_some() {
+        let basis = if let Some(found) = self.quadrature {
+            if found.is_exact {
+                "every latent was integrated out by adaptive quadrature"
+            } else {
+                "all latents but a few were integrated out by adaptive quadrature, and k̂ of the others is below its limit"
+            }
+        } else if self.long_chains().is_some() {
             "chains of the No-U-Turn sampler from overdispersed starts agree"
         } else if self.is_confirmed() {
             "the ELBO had converged, the draws have mixed, and chains from overdispersed starts joined them"
@@ -59,7 +65,7 @@ impl Inferred {
 
     /// Whether the draws have mixed and superchains agree with them, so that they no longer depend on the approximation.
     fn is_confirmed(&self) -> bool {
-        self.long_chains().is_some() || self.have_mixed()
+        self.quadrature.is_some() || self.long_chains().is_some() || self.have_mixed()
     }
 
     /// Whether the draws depend little on where they started.

@@ -5,6 +5,7 @@
 
 mod budget;
 mod derived;
+mod integrated;
 mod long_chains;
 mod method;
 mod parts;
@@ -18,7 +19,10 @@ pub use method::{Method, MethodError};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
 pub use pipeline::infer;
 pub use posterior::{Posterior, Source};
-pub use result::{CandidateSummary, Inferred, MissedMode, MissedTail, MoveSummary, NutsSummary, Restarts, Superchains};
+pub use result::{
+    CandidateSummary, Inferred, MissedMode, MissedTail, MoveSummary, NutsSummary, QuadratureSummary, Restarts,
+    Superchains,
+};
 pub(crate) use result::{DIVERGENT_MAX, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};

@@ -3,6 +3,7 @@
 
 use super::budget::{BudgetLedger, Length, Work, deadline};
 use super::derived::Derived;
+use super::integrated::{LITTLE, MUCH, integrated, with_quadrature};
 use super::long_chains::{needs_chains, with_chains};
 use super::method::Method;
 use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
@@ -267,7 +268,9 @@ fn finish(
     let has_converged = if of_q.is_empty() { Some(true) } else { has_converged };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let is_nuts = settings.method == Method::Nuts;
-    let moved = if is_nuts { None } else { moved(whitened, &mut u, &psis, work)? };
+    let quadrature = integrated(whitened, &u, (known, ends), LITTLE, work)?;
+    let is_moved = !is_nuts && quadrature.is_none();
+    let moved = if is_moved { moved(whitened, &mut u, &psis, work)? } else { None };
     let mut checked = None;
     if let Some(MoveSummary { moves, stopped: false, .. }) = moved
         && !work.ledger.is_spent()
@@ -311,17 +314,24 @@ fn finish(
         missed_tail,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,
+        quadrature: None,
         bridge: None,
         drifting,
         location,
         whitening,
     };
+    if let Some(found) = quadrature {
+        return Ok(with_quadrature(inferred, found, known));
+    }
     match checked {
         Some(_) if is_near && inferred.verdict() == Verdict::Trust => {
             let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
             Ok(Inferred { bridge, ..inferred })
         }
         run if (is_nuts || run.is_some() && needs_chains(&inferred, whitened, settings)) && !work.is_over()? => {
+            if let Some(found) = integrated(whitened, &u, (known, ends), MUCH, work)? {
+                return Ok(with_quadrature(inferred, found, known));
+            }
             let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
             with_chains(inferred, (whitened, q, &of_q), (run.as_ref(), &delivered), known, work)
         }

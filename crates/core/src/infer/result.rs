@@ -52,6 +52,8 @@ pub struct Inferred {
     pub superchains: Option<Superchains>,
     /// Chains of the No-U-Turn sampler; `None` if they were not needed.
     pub nuts: Option<NutsSummary>,
+    /// Which latents were integrated out by adaptive quadrature, if the draws are from there.
+    pub quadrature: Option<QuadratureSummary>,
     /// The log evidence by bridge sampling, if long chains were needed.
     pub bridge: Option<Estimate>,
     /// The latent whose tails changed most during the last moves.
@@ -67,6 +69,11 @@ impl Inferred {
     pub fn effective_sample_size(&self) -> f64 {
         if let Some(nuts) = self.nuts.as_ref().filter(|nuts| nuts.is_used) {
             return nuts.ess_bulk.min(self.z.draws_len() as f64);
+        }
+        if let Some(QuadratureSummary { is_exact, ess, .. }) = self.quadrature {
+            // Those of importance sampling are resampled.
+            let len = self.z.draws_len() as f64;
+            return if is_exact { ess } else { 1.0 / (1.0 / len + 1.0 / ess.max(1.0)) };
         }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
         1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
@@ -192,6 +199,23 @@ impl Superchains {
     pub(crate) fn strays(&self) -> bool {
         2 * self.away > SUPERCHAINS
     }
+}
+
+/// Latents that were integrated out by adaptive quadrature, each on a line of its own. See [`Inferred`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct QuadratureSummary {
+    /// The number of latents that are independent of each other given the others.
+    pub integrated: usize,
+    /// The number of the others.
+    pub conditioned: usize,
+    /// Whether the others were integrated out in the same way, and not by importance sampling.
+    pub is_exact: bool,
+    /// k̂ of the importance weights of the draws, which are nearly equal if `is_exact`.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub khat: f64,
+    /// Their effective sample size.
+    pub ess: f64,
 }
 
 /// Chains of the No-U-Turn sampler, from which the draws are taken if they are better than those of the approximation. See

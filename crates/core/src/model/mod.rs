@@ -86,8 +86,8 @@ pub trait Model: Send + Sync {
         (0..self.latents().len()).filter(|i| !self.latents().support(*i).is_discrete()).collect()
     }
 
-    /// Pairs of latents whose second derivative may be other than zero, if the model knows them: those that no term contains together may be
-    /// left out. With more than a few hundred latents, the approximation of a posterior keeps the dependence of these pairs.
+    /// Pairs of latents that are coupled, if the model knows them. Given all others, the log joint is the sum of a function of one and a
+    /// function of the other for every pair that is left out: no term contains both, and their second derivative is zero. With more than a few hundred latents, the approximation of a posterior keeps the dependence of these pairs.
     fn coupled(&self) -> Option<&[[u32; 2]]> {
         None
     }

@@ -244,7 +244,11 @@ impl<'a> FitReport<'a> {
                     upper: bounds.upper.map(|upper| upper.value),
                 };
                 let evidence = inferred.log_evidence();
-                let by = inferred.bridge.map_or(Estimator::ImportanceSampling, |_| Estimator::BridgeSampling);
+                let by = match (inferred.quadrature, inferred.bridge) {
+                    (Some(_), _) => Estimator::Quadrature,
+                    (None, Some(_)) => Estimator::BridgeSampling,
+                    (None, None) => Estimator::ImportanceSampling,
+                };
                 (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error, by })
             }
             Source::Exact { log_evidence, .. } => exactly(*log_evidence),
@@ -296,6 +300,7 @@ impl<'a> FitReport<'a> {
                 starts: inferred.fitted.starts.clone(),
                 restarts: inferred.restarts.clone(),
                 superchains: inferred.superchains.clone(),
+                quadrature: inferred.quadrature,
                 nuts: inferred.nuts.clone(),
                 invalid_share: inferred.fitted.dropped,
             }),
@@ -345,26 +350,49 @@ fn heavy_tails(posterior: &Posterior, derived: &HashSet<String>) -> Option<Diagn
     let Source::Approximate(inferred) = &posterior.source else { return None };
     let ess = inferred.effective_sample_size();
     let draws = &posterior.draws;
+    // What is computed from the latents is named, but does not decide.
+    let is_derived = |i: usize| derived.contains(&draws.columns()[i].name);
+    let is_hypercube = inferred.quadrature.is_some_and(|found| found.is_exact);
     let continuous: Vec<usize> =
         (0..draws.columns().len()).filter(|i| draws.columns()[*i].kind == Kind::Continuous).collect();
     let heavy: Vec<(usize, f64, f64)> = continuous
         .iter()
         .filter_map(|i| {
             let (shape, error) = tail_shape(draws.column(*i))?;
-            let sd_error = sd_error(draws.column(*i), ess);
-            (shape - error > 0.5 || sd_error > SD_ERROR_MAX).then_some((*i, shape, sd_error))
+            let is_spread = is_hypercube && !is_derived(*i);
+            let sd_error =
+                if is_spread { sd_error_of_strata(draws.column(*i)) } else { sd_error(draws.column(*i), ess) };
+            let may_be_infinite = shape - error > 0.5 && (!is_spread || sd_error > 0.5 * SD_ERROR_MAX);
+            (may_be_infinite || sd_error > SD_ERROR_MAX).then_some((*i, shape, sd_error))
         })
         .collect();
     let (worst, shape, sd_error) = heavy.iter().copied().reduce(|a, b| if b.2 > a.2 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
-    // A variance that does not exist, and an error that shows it. What is computed from the latents is named, but does not decide.
-    let is_derived = |i: usize| derived.contains(&draws.columns()[i].name);
+    // A variance that does not exist, and an error that shows it.
     let is_infinite =
         heavy.iter().any(|(i, shape, sd_error)| *shape > 0.5 && *sd_error > SD_ERROR_MAX && !is_derived(*i));
     let severity = if is_large || is_infinite { Severity::MeansOnly } else { Severity::Note };
     let name = draws.columns()[worst].name.clone();
     let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape, sd_error };
     Some(Diagnostic::new(severity, finding, Vec::new()))
+}
+
+/// The same for the draws of a Latin hypercube. In each stratum a squared distance is uncertain by about the gap to the next one.
+fn sd_error_of_strata(x: &[f64]) -> f64 {
+    let (n, mean) = (x.len() as f64, x.iter().sum::<f64>() / x.len() as f64);
+    let mut sorted = x.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let mut runs: Vec<(f64, f64)> = Vec::new();
+    for squared in sorted.iter().map(|x| (x - mean).powi(2)) {
+        match runs.last_mut().filter(|run| run.0 == squared) {
+            Some(run) => run.1 += 1.0,
+            None => runs.push((squared, 1.0)),
+        }
+    }
+    let variance = runs.iter().map(|run| run.0 * run.1).sum::<f64>() / n;
+    let gap = |pair: &[(f64, f64)]| (pair[0].1.max(pair[1].1) * (pair[1].0 - pair[0].0)).powi(2);
+    let error = runs.windows(2).map(gap).sum::<f64>().sqrt() / n;
+    if variance > 0.0 { 0.5 * error / variance } else { 0.0 }
 }
 
 /// The Monte Carlo error of a standard deviation as a share of it, from the kurtosis: √((κ − 1) / (4 ESS)).

@@ -5,7 +5,7 @@
 
 use crate::diagnostics::{Diagnostic, Verdict};
 use crate::fit::StepSizeStage;
-use crate::infer::{CandidateSummary, NutsSummary, Restarts, Superchains};
+use crate::infer::{CandidateSummary, NutsSummary, QuadratureSummary, Restarts, Superchains};
 use crate::json::{nullable, nullables};
 use crate::posterior::{Parameters, PpcArray, Summary};
 use serde::{Deserialize, Serialize};
@@ -121,6 +121,8 @@ pub enum Estimator {
     ImportanceSampling,
     /// Bridge sampling between the approximation and the draws.
     BridgeSampling,
+    /// Adaptive quadrature.
+    Quadrature,
     /// An exact sum.
     Summation,
 }
@@ -133,7 +135,7 @@ impl Evidence {
         match self.by {
             Estimator::Summation => true,
             _ if verdict == Some(Verdict::Distrust) => false,
-            Estimator::BridgeSampling => self.standard_error < TIGHT,
+            Estimator::BridgeSampling | Estimator::Quadrature => self.standard_error < TIGHT,
             Estimator::ImportanceSampling => {
                 let is_tight = self.log - elbo < TIGHT;
                 has_converged && (is_khat_good || (verdict == Some(Verdict::Trust) && is_tight))
@@ -171,6 +173,8 @@ pub struct FitHistory {
     pub restarts: Option<Restarts>,
     /// Chains from overdispersed starts, compared with the draws.
     pub superchains: Option<Superchains>,
+    /// The latents that were integrated out by adaptive quadrature, if the draws are from there.
+    pub quadrature: Option<QuadratureSummary>,
     /// Chains of the No-U-Turn sampler, if they were needed.
     pub nuts: Option<NutsSummary>,
     /// The share of the fit's draws that were invalid in the model.

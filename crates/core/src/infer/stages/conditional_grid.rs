@@ -3,6 +3,7 @@
 //! If no two of them share a term, each has a density of its own, and moving them all at once changes the gradient along each by its own
 //! move only. So a few dozen gradients yield the slope of every density on a grid, and thereby all of them, their integrals and draws.
 
+use super::log_linear::{mass, place};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
@@ -30,14 +31,6 @@ pub(super) struct ConditionalGrid {
     /// distribution function there.
     log_densities: Vec<f64>,
     below: Vec<f64>,
-}
-
-/// ∫ exp of the line from a to b over one cell, from its higher end.
-fn cell(a: f64, b: f64) -> f64 {
-    let d = (b - a).abs();
-    // (1 − e⁻ᵈ) / d, which is 1 − d / 2 near 0.
-    let ratio = if d < 1e-6 { 1.0 - 0.5 * d } else { -(-d).exp_m1() / d };
-    APART * a.max(b).exp() * ratio
 }
 
 impl ConditionalGrid {
@@ -88,7 +81,7 @@ impl ConditionalGrid {
             log_integral += top + (APART * scale * sum).ln();
             let mut total = 0.0;
             for k in 1..NODES {
-                total += cell(own[k - 1] - top, own[k] - top);
+                total += APART * mass(own[k - 1] - top, own[k] - top);
                 below[k] = total;
             }
             below.iter_mut().for_each(|x| *x /= total);
@@ -106,13 +99,7 @@ impl ConditionalGrid {
             for ((x, energy), u) in x.iter_mut().zip(energy).zip([u, 1.0 - u]) {
                 let k = below.partition_point(|p| *p <= u).clamp(1, NODES - 1) - 1;
                 let slope = own[k + 1] - own[k];
-                // From the higher end, where nothing overflows: ∫ exp(a − |slope| s / APART) ds up to t is this part of the cell.
-                let part = if slope <= 0.0 { u - below[k] } else { below[k + 1] - u };
-                let scaled = part.max(0.0) / (APART * own[k].max(own[k + 1]).exp());
-                let d = slope.abs();
-                let t = if d < 1e-6 { scaled } else { -(-d * scaled).max(-1.0).ln_1p() / d };
-                let t = if t < 1.0 { t } else { 1.0 };
-                let t = if slope <= 0.0 { t } else { 1.0 - t };
+                let t = place(own[k], own[k + 1], [(u - below[k]) / APART, (below[k + 1] - u) / APART]);
                 *x = self.modes[j] + self.scales[j] * APART * (k as f64 + t - SIDE as f64);
                 *energy += log_scale - (own[k] + slope * t);
             }

@@ -11,7 +11,7 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::{Purpose, Stream, stream};
 use hyperprior_math::sparse::SparseCholesky;
-use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
+use hyperprior_math::special::HALF_LN_2_PI;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
@@ -241,17 +241,8 @@ impl<'a> Parts<'a> {
         log_weights: &[f64],
         wider: f64,
     ) -> Option<Proposal> {
-        let k = self.theta.len();
-        let log_sum = log_sum_exp(log_weights);
-        let weight = |s: usize| (log_weights[s] - log_sum).exp();
-        let of = |s: usize, a: usize| found[s].0.point[self.theta[a]];
-        let mean: Vec<f64> = (0..k).map(|a| (0..found.len()).map(|s| weight(s) * of(s, a)).sum()).collect();
-        let entry = |a: usize, b: usize| {
-            (0..found.len()).map(|s| weight(s) * (of(s, a) - mean[a]) * (of(s, b) - mean[b])).sum::<f64>()
-        };
-        let covariance: Vec<f64> = (0..k * k).map(|e| entry(e / k, e % k)).collect();
-        let scale = cholesky(&covariance, k)?.into_iter().map(|x| wider * x).collect();
-        Some(Proposal { mean, scale })
+        let of = |(one, ..): &(Conditional, f64, f64)| self.theta.iter().map(|i| one.point[*i]).collect::<Vec<f64>>();
+        Proposal::of(&found.iter().map(of).collect::<Vec<_>>(), log_weights, wider)
     }
 }
 

@@ -46,8 +46,10 @@ pub(in crate::infer) fn weigh(
     if settings.method == Method::Auto
         && let Some(nested) = nested_laplace(whitened.model(), whitened.place(), len, settings.seed)?
     {
-        let log_evidence = log_mean(&nested.log_weights, nested.each, nested.proposed);
-        return Ok(of_nested(whitened, &nested, Bounds { log_evidence, ..bounds }, settings));
+        let heavy = heaviest(&whitened.whiten(&nested.z), &nested.log_weights, HEAVY);
+        let kept = KeptDraws::of(&nested, settings);
+        let bounds = Bounds { log_evidence: kept.log_evidence, ..bounds };
+        return Ok(Weighed { u: whitened.whiten(&kept.z), heavy, psis: kept.psis(), of_q: Vec::new(), bounds });
     }
     let (drawn, mut log_weights) = draw(whitened, q, fitted, len, settings.seed)?;
     let heavy = heaviest(&drawn, &log_weights, HEAVY);
@@ -63,28 +65,37 @@ pub(in crate::infer) fn weigh(
     Ok(Weighed { u, heavy, psis, of_q, bounds })
 }
 
-/// The same for a nested Laplace approximation: by the weights of θ alone if those of all latents are of no use.
-fn of_nested(
-    whitened: &WhitenedModel<dyn Model + '_>,
-    nested: &Nested,
-    bounds: Bounds,
-    settings: &InferSettings,
-) -> Weighed {
-    let drawn = whitened.whiten(&nested.z);
-    let heavy = heaviest(&drawn, &nested.log_weights, HEAVY);
-    let mut log_weights = nested.log_weights.clone();
-    let of_draws = psis(&mut log_weights);
-    // Draws with the same θ are not independent.
-    let of_theta = psis(&mut group_means(&nested.log_weights, nested.each));
-    let khat = of_draws.khat.max(of_theta.khat);
-    let psis = Psis { khat, ess: of_draws.ess.min(of_theta.ess), limit: of_theta.limit };
-    let u = match settings.correct {
-        Correction::Resample | Correction::ResampleMove if psis.is_good() => {
-            resampled(&drawn, &log_weights, settings.draws)
-        }
-        _ => taken(&drawn, &nested.by_marginal(settings.draws)),
-    };
-    Weighed { u, heavy, psis, of_q: Vec::new(), bounds }
+/// The draws of a nested approximation that are kept.
+pub(in crate::infer) struct KeptDraws {
+    pub(in crate::infer) z: Batch,
+    pub(in crate::infer) log_evidence: Estimate,
+    /// The importance weights of all latents, and those of θ: draws with the same θ are not independent.
+    of_draws: Psis,
+    pub(in crate::infer) of_theta: Psis,
+}
+
+impl KeptDraws {
+    /// By the weights of θ alone if those of all latents are of no use.
+    pub(in crate::infer) fn of(nested: &Nested, settings: &InferSettings) -> Self {
+        let log_evidence = log_mean(&nested.log_weights, nested.each, nested.proposed);
+        let mut log_weights = nested.log_weights.clone();
+        let of_draws = psis(&mut log_weights);
+        let of_theta = psis(&mut group_means(&nested.log_weights, nested.each));
+        let is_good = of_draws.is_good() && of_theta.is_good();
+        let z = match settings.correct {
+            Correction::Resample | Correction::ResampleMove if is_good => {
+                resampled(&nested.z, &log_weights, settings.draws)
+            }
+            _ => taken(&nested.z, &nested.by_marginal(settings.draws)),
+        };
+        Self { z, log_evidence, of_draws, of_theta }
+    }
+
+    /// The worse of both.
+    fn psis(&self) -> Psis {
+        let [a, b] = [&self.of_draws, &self.of_theta];
+        Psis { khat: a.khat.max(b.khat), ess: a.ess.min(b.ess), limit: b.limit }
+    }
 }
 
 /// The names of the parts of the approximation that the draws are from.

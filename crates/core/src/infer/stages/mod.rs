@@ -1,6 +1,6 @@
 //! The stages of inference, one algorithm per file.
 
-mod adaptive_importance;
+pub(super) mod adaptive_importance;
 pub(super) mod ascent;
 pub(super) mod bridge;
 mod conditional_grid;
@@ -13,6 +13,9 @@ pub(super) mod gibbs;
 mod hmc;
 pub(super) mod importance;
 pub(super) mod improper;
+mod independent;
+mod line_density;
+mod log_linear;
 mod marginal;
 pub(super) mod missed_modes;
 pub(super) mod missed_tail;
@@ -22,6 +25,8 @@ mod nested_laplace;
 mod nuts;
 pub(super) mod nuts_chains;
 pub(super) mod pathfinder;
+pub(super) mod quadrature;
+mod quadrature_draws;
 pub(super) mod resample;
 pub(super) mod resample_move;
 pub(super) mod restarts;

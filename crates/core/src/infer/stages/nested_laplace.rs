@@ -33,7 +33,7 @@ const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
 
 /// How much wider the distribution of k latents is made, at first and then: less for many, of which hardly any draw would be near the middle.
-fn wider(stage: usize, k: usize) -> f64 {
+pub(super) fn wider(stage: usize, k: usize) -> f64 {
     1.0 + (WIDER[stage] - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
 }
 
@@ -202,22 +202,33 @@ fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64
             Ok((z, log_weights, log_marginal))
         })
         .collect::<Result<_>>()?;
-    let mut z = Batch::zeros(n, found.len() * each);
-    let (mut log_weights, mut of_theta) = (Vec::new(), Vec::new());
-    for (number, (own, of_own, log_marginal)) in draws.into_iter().enumerate() {
-        for i in 0..n {
-            z.column_mut(i)[number * each..(number + 1) * each].copy_from_slice(own.column(i));
-        }
-        log_weights.extend(of_own);
-        of_theta.push(log_marginal);
-    }
-    Ok(Nested { z, log_weights, of_theta, each, proposed: KEPT * each })
+    let mut nested = Nested::joined(draws, each);
+    nested.proposed = KEPT * each;
+    Ok(nested)
 }
 
 impl Nested {
+    /// The draws for each θ with their log weights and the log weight of θ, together; so many consecutive ones are a group.
+    pub(super) fn joined(found: Vec<(Batch, Vec<f64>, f64)>, each: usize) -> Self {
+        let (n, own) = found.first().map_or((0, 0), |(z, ..)| (z.columns_len(), z.draws_len()));
+        let mut z = Batch::zeros(n, found.len() * own);
+        let (mut log_weights, mut of_theta) = (Vec::new(), Vec::new());
+        for (number, (of_one, weights, log_marginal)) in found.into_iter().enumerate() {
+            (0..n).for_each(|i| z.column_mut(i)[number * own..(number + 1) * own].copy_from_slice(of_one.column(i)));
+            log_weights.extend(weights);
+            of_theta.push(log_marginal);
+        }
+        let proposed = log_weights.len();
+        Self { z, log_weights, of_theta, each, proposed }
+    }
+
     /// `len` draws in proportion to the weights of θ alone.
     pub(in crate::infer) fn by_marginal(&self, len: usize) -> Vec<usize> {
-        let of_draws: Vec<f64> = self.of_theta.iter().flat_map(|w| std::iter::repeat_n(*w, self.each)).collect();
+        let of_draws: Vec<f64> = self
+            .of_theta
+            .iter()
+            .flat_map(|w| std::iter::repeat_n(*w, self.z.draws_len() / self.of_theta.len()))
+            .collect();
         systematic(&of_draws, log_sum_exp(&of_draws), len).collect()
     }
 }

@@ -30,6 +30,45 @@ impl Coupled {
     pub(super) fn effects(len: usize) -> Self {
         Self::new(len + 1, (1..=len as u32).map(|j| [0, j]).collect(), effects)
     }
+
+    /// Two latents of which only the product is observed: each has two modes, together a hyperbola.
+    pub(super) fn product() -> Self {
+        Self::new(2, vec![[0, 1]], product)
+    }
+
+    /// This many independent latents of which only the squares are observed.
+    pub(super) fn squares(len: usize) -> Self {
+        Self::new(len, Vec::new(), squares)
+    }
+
+    /// Normal latents, all coupled with each other, with a precision of 1.5 each and of 0.5 between any two, and a mean of 0.7.
+    pub(super) fn normal(len: usize) -> Self {
+        let pairs = (0..len as u32).flat_map(|i| (0..i).map(move |j| [j, i])).collect();
+        Self::new(len, pairs, normal)
+    }
+}
+
+fn product(z: &[f64], d: &mut [f64]) -> f64 {
+    let (a, b) = (z[0], z[1]);
+    let off = 3.0 - a * b;
+    d[0] += 25.0 * off * b - 0.25 * (a - 0.5);
+    d[1] += 25.0 * off * a - 0.25 * b;
+    -12.5 * off * off - 0.125 * (a - 0.5).powi(2) - 0.125 * b * b
+}
+
+fn squares(z: &[f64], d: &mut [f64]) -> f64 {
+    let one = |(x, d): (&f64, &mut f64)| {
+        let off = 1.3 - x * x;
+        *d += 50.0 * off * x - (x - 0.3);
+        -12.5 * off * off - 0.5 * (x - 0.3).powi(2)
+    };
+    z.iter().zip(d).map(one).sum()
+}
+
+fn normal(z: &[f64], d: &mut [f64]) -> f64 {
+    let sum: f64 = z.iter().map(|x| x - 0.7).sum();
+    z.iter().zip(d).for_each(|(x, d)| *d -= (x - 0.7) + 0.5 * sum);
+    -0.5 * (z.iter().map(|x| (x - 0.7).powi(2)).sum::<f64>() + 0.5 * sum * sum)
 }
 
 fn walk(z: &[f64], d: &mut [f64]) -> f64 {

@@ -1,0 +1,95 @@
+//! Posteriors with few coupled latents by adaptive quadrature: those that take no time at all always, others if nothing before is trusted.
+
+use super::budget::Work;
+use super::method::Method;
+use super::result::{ESS_MIN, Inferred, QuadratureSummary};
+use super::settings::{Correction, InferSettings};
+use super::stages::adaptive_importance::effective;
+use super::stages::importance::{KeptDraws, OVERSAMPLED};
+use super::stages::missed_modes::missed_mode;
+use super::stages::pathfinder::Mode;
+use super::stages::quadrature::Quadrature;
+use super::stages::whitened::WhitenedModel;
+use crate::error::Result;
+use crate::model::Model;
+use crate::objective::Estimate;
+use hyperprior_math::batch::Batch;
+
+/// The work, in additions, that counts as no time at all, and the most work.
+pub(super) const LITTLE: f64 = 3e8;
+pub(super) const MUCH: f64 = 1.2e10;
+/// The least share of the draws that is effective if all latents were integrated out on lines: their weights are nearly equal.
+const EVEN_MIN: f64 = 0.8;
+/// The least share otherwise.
+const SHARE_MIN: f64 = 0.3;
+
+/// Draws by quadrature.
+pub(super) struct Integrated {
+    z: Batch,
+    log_evidence: Estimate,
+    summary: QuadratureSummary,
+}
+
+/// Draws by quadrature if that takes no more than this work and is accurate. The draws say where the posterior is; it may also be at the
+/// modes and at the ends of the search.
+pub(super) fn integrated(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    u: &Batch,
+    (known, ends): (&[Mode], &Batch),
+    work_max: f64,
+    work: &mut Work,
+) -> Result<Option<Integrated>> {
+    let settings = work.settings;
+    if !is_default(settings) || settings.correct != Correction::ResampleMove || work.ledger.is_stopped {
+        return Ok(None);
+    }
+    let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());
+    let mut points = Batch::zeros(n, known.len() + ends.draws_len());
+    for i in 0..n {
+        let own = known.iter().map(|mode| mode.z[i]).chain(ends.column(i).iter().copied());
+        points.column_mut(i).iter_mut().zip(own).for_each(|(point, x)| *point = x);
+    }
+    let Some(quadrature) = Quadrature::new(whitened.model(), &z, &points, work_max) else { return Ok(None) };
+    work.session.enter("quadrature");
+    let is_exact = quadrature.is_on_lines();
+    // Weights that are nearly equal leave nearly all draws.
+    let len = if is_exact { settings.draws } else { OVERSAMPLED * settings.draws };
+    let Some(nested) = quadrature.draws(len, settings.seed)? else { return Ok(None) };
+    let [conditioned, integrated] = quadrature.size();
+    let KeptDraws { z, log_evidence, of_theta, .. } = KeptDraws::of(&nested, settings);
+    let share = effective(&nested.log_weights) / nested.log_weights.len() as f64;
+    // Given θ the weights of the other latents are nearly equal, so that those of θ count.
+    let is_accurate =
+        if is_exact { share > EVEN_MIN } else { of_theta.is_good() && share > SHARE_MIN && of_theta.ess > ESS_MIN };
+    let ess = if is_exact { share * z.draws_len() as f64 } else { of_theta.ess };
+    let summary = QuadratureSummary { integrated, conditioned, is_exact, khat: of_theta.khat, ess };
+    Ok(is_accurate.then_some(Integrated { z, log_evidence, summary }))
+}
+
+/// Whether nothing was asked for that quadrature cannot give.
+pub(super) fn is_default(settings: &InferSettings) -> bool {
+    settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none()
+}
+
+/// Replaces the draws with those by quadrature.
+pub(super) fn with_quadrature(inferred: Inferred, found: Integrated, known: &[Mode]) -> Inferred {
+    let Integrated { z, log_evidence, summary } = found;
+    let mut bounds = inferred.bounds;
+    bounds.log_evidence = log_evidence;
+    let missed_mode = missed_mode(&z, log_evidence.value, known);
+    Inferred {
+        z,
+        bounds,
+        missed_mode,
+        quadrature: Some(summary),
+        // The draws depend neither on the fit nor on chains.
+        has_converged: Some(true),
+        moved: None,
+        drifting: None,
+        superchains: None,
+        missed_tail: None,
+        nuts: None,
+        bridge: None,
+        ..inferred
+    }
+}
