@@ -63,6 +63,10 @@ impl Model for Derived<'_> {
         self.model.work().saturating_mul(times)
     }
 
+    fn coupled(&self) -> Option<&[[u32; 2]]> {
+        self.model.coupled()
+    }
+
     fn flat_priors(&self) -> Vec<usize> {
         self.model.flat_priors()
     }

@@ -7,8 +7,10 @@ use super::settings::{Correction, InferSettings};
 use super::stages::adaptive_importance::effective;
 use super::stages::importance::{KeptDraws, OVERSAMPLED};
 use super::stages::missed_modes::missed_mode;
+use super::stages::nested_laplace::Nested;
 use super::stages::pathfinder::Mode;
-use super::stages::quadrature::Quadrature;
+use super::stages::quadrature::{Quadrature, Seen};
+use super::stages::quadrature_draws::Drawn;
 use super::stages::whitened::WhitenedModel;
 use crate::error::Result;
 use crate::model::Model;
@@ -23,6 +25,9 @@ const EVEN_MIN: f64 = 0.8;
 /// The least share otherwise.
 const SHARE_MIN: f64 = 0.3;
 
+/// How often quadrature is tried, with nodes where the posterior was not covered.
+const ATTEMPTS: usize = 3;
+
 /// Draws by quadrature.
 pub(super) struct Integrated {
     z: Batch,
@@ -30,11 +35,11 @@ pub(super) struct Integrated {
     summary: QuadratureSummary,
 }
 
-/// Draws by quadrature if that takes no more than this work and is accurate. The draws say where the posterior is; it may also be at the
-/// modes and at the ends of the search.
+/// Draws by quadrature if that takes no more than this work and is accurate. The draws and the ends of chains say where
+/// the posterior is; it may also be at the modes and at the ends of the search.
 pub(super) fn integrated(
     whitened: &WhitenedModel<dyn Model + '_>,
-    u: &Batch,
+    (u, chains): (&Batch, Option<&Batch>),
     (known, ends): (&[Mode], &Batch),
     work_max: f64,
     work: &mut Work,
@@ -44,26 +49,45 @@ pub(super) fn integrated(
         return Ok(None);
     }
     let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());
-    let mut points = Batch::zeros(n, known.len() + ends.draws_len());
-    for i in 0..n {
-        let own = known.iter().map(|mode| mode.z[i]).chain(ends.column(i).iter().copied());
-        points.column_mut(i).iter_mut().zip(own).for_each(|(point, x)| *point = x);
+    let chains = chains.map(|chains| whitened.restored(chains));
+    let mut points: Vec<Vec<f64>> = known.iter().map(|mode| mode.z.clone()).collect();
+    for _ in 0..ATTEMPTS {
+        let modes = Batch::from_columns((0..n).flat_map(|i| points.iter().map(move |z| z[i])).collect(), points.len());
+        let seen = Seen { z: &z, chains: chains.as_ref(), modes: &modes, ends: &ends };
+        let Some(quadrature) = Quadrature::new(whitened.model(), seen, work_max) else { return Ok(None) };
+        // Importance sampling may miss a mode, and chains from elsewhere may find it.
+        let is_exact = quadrature.is_on_lines();
+        if chains.is_none() && !is_exact {
+            return Ok(None);
+        }
+        work.session.enter("quadrature");
+        // Weights that are nearly equal leave nearly all draws.
+        let len = if is_exact { settings.draws } else { OVERSAMPLED * settings.draws };
+        match quadrature.draws(len, settings.seed)? {
+            Drawn::Draws(nested) => return Ok(accurate(&nested, quadrature.size(), is_exact, settings)),
+            // Nodes at these points show what was missed.
+            Drawn::Missed(missed) => points.extend(missed),
+            Drawn::Failed => return Ok(None),
+        }
     }
-    let Some(quadrature) = Quadrature::new(whitened.model(), &z, &points, work_max) else { return Ok(None) };
-    work.session.enter("quadrature");
-    let is_exact = quadrature.is_on_lines();
-    // Weights that are nearly equal leave nearly all draws.
-    let len = if is_exact { settings.draws } else { OVERSAMPLED * settings.draws };
-    let Some(nested) = quadrature.draws(len, settings.seed)? else { return Ok(None) };
-    let [conditioned, integrated] = quadrature.size();
-    let KeptDraws { z, log_evidence, of_theta, .. } = KeptDraws::of(&nested, settings);
+    Ok(None)
+}
+
+/// The draws if they are accurate.
+fn accurate(
+    nested: &Nested,
+    [conditioned, integrated]: [usize; 2],
+    is_exact: bool,
+    settings: &InferSettings,
+) -> Option<Integrated> {
+    let KeptDraws { z, log_evidence, of_theta, .. } = KeptDraws::of(nested, settings);
     let share = effective(&nested.log_weights) / nested.log_weights.len() as f64;
     // Given θ the weights of the other latents are nearly equal, so that those of θ count.
     let is_accurate =
         if is_exact { share > EVEN_MIN } else { of_theta.is_good() && share > SHARE_MIN && of_theta.ess > ESS_MIN };
     let ess = if is_exact { share * z.draws_len() as f64 } else { of_theta.ess };
     let summary = QuadratureSummary { integrated, conditioned, is_exact, khat: of_theta.khat, ess };
-    Ok(is_accurate.then_some(Integrated { z, log_evidence, summary }))
+    is_accurate.then_some(Integrated { z, log_evidence, summary })
 }
 
 /// Whether nothing was asked for that quadrature cannot give.

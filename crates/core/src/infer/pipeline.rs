@@ -21,7 +21,7 @@ use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
-use super::stages::superchains::{Delivered, superchains};
+use super::stages::superchains::{Delivered, SuperchainRun, superchains};
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use super::stages::whitening::Whitening;
@@ -268,25 +268,17 @@ fn finish(
     let has_converged = if of_q.is_empty() { Some(true) } else { has_converged };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let is_nuts = settings.method == Method::Nuts;
-    let quadrature = integrated(whitened, &u, (known, ends), LITTLE, work)?;
+    let quadrature = integrated(whitened, (&u, None), (known, ends), LITTLE, work)?;
     let is_moved = !is_nuts && quadrature.is_none();
     let moved = if is_moved { moved(whitened, &mut u, &psis, work)? } else { None };
-    let mut checked = None;
-    if let Some(MoveSummary { moves, stopped: false, .. }) = moved
-        && !work.ledger.is_spent()
-    {
-        work.session.enter("superchains");
-        let delivered = Delivered { u: &u, ends, heavy: &heavy, moves, log_evidence: bounds.log_evidence.value };
-        checked = Some(superchains(whitened, &delivered, settings.seed, &mut work.session)?);
-    }
+    let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: bounds.log_evidence.value };
+    let checked = checked(whitened, &delivered, moved, work)?;
     work.session.enter("missed modes and tails");
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let improper = improper_latents(whitened.model(), &z)?;
-    let missed_tail = match checked {
-        Some(_) => missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed)?,
-        None => None,
-    };
+    let tail = |_: &SuperchainRun| missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed);
+    let missed_tail = checked.as_ref().map(tail).transpose()?.flatten();
     let (location, whitening) = whitened.place();
     let parts = part_names(q, whitening, of_q.is_empty());
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
@@ -329,13 +321,30 @@ fn finish(
             Ok(Inferred { bridge, ..inferred })
         }
         run if (is_nuts || run.is_some() && needs_chains(&inferred, whitened, settings)) && !work.is_over()? => {
-            if let Some(found) = integrated(whitened, &u, (known, ends), MUCH, work)? {
+            let chains = run.as_ref().map(|run| run.one_of_each(&u));
+            if let Some(found) = integrated(whitened, (&u, chains.as_ref()), (known, ends), MUCH, work)? {
                 return Ok(with_quadrature(inferred, found, known));
             }
-            let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: 0.0 };
             with_chains(inferred, (whitened, q, &of_q), (run.as_ref(), &delivered), known, work)
         }
         _ => Ok(inferred),
+    }
+}
+
+/// Superchains, if the draws were moved.
+fn checked(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    delivered: &Delivered,
+    moved: Option<MoveSummary>,
+    work: &mut Work,
+) -> Result<Option<SuperchainRun>> {
+    match moved {
+        Some(MoveSummary { moves, stopped: false, .. }) if !work.ledger.is_spent() => {
+            work.session.enter("superchains");
+            let delivered = Delivered { moves, ..*delivered };
+            superchains(whitened, &delivered, work.settings.seed, &mut work.session).map(Some)
+        }
+        _ => Ok(None),
     }
 }
 

@@ -1,6 +1,7 @@
 //! The report of a fit, for every kind of model: a BUGS program, a factor graph or a function.
 
 mod fit_report;
+mod heavy_tails;
 mod predictive;
 mod schema;
 

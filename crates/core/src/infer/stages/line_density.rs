@@ -4,10 +4,13 @@
 use super::log_linear::{mass, place};
 
 /// The distances of the first nodes from the guess of the middle, in units of the guess of the scale.
-const FIRST: [f64; 16] = [0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0];
+const FIRST: [f64; 19] =
+    [0.0, 0.3, 0.6, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 24.0, 32.0, 48.0, 64.0, 512.0, 1e4, 1e6];
 /// The share of the mass in the last cell on each side, and the most nats between a node and the highest that count.
 const BEYOND: f64 = 1e-7;
 const FLOOR: f64 = 45.0;
+/// Where the density is not known, it must be so many nats below the highest next to that.
+const UNKNOWN: f64 = 15.0;
 /// The most nodes, and the farthest node in units of the guess of the scale.
 const NODES_MAX: usize = 2000;
 const FARTHEST: f64 = 1e9;
@@ -48,11 +51,16 @@ impl LineDensity {
         first
     }
 
-    /// Adds nodes; where the log density is not a number, there is none.
+    /// Adds nodes. Where the log density is not a number, it is not known.
     pub(super) fn add(&mut self, found: impl Iterator<Item = (f64, f64)>) {
-        self.nodes.extend(found.map(|(x, log_p)| (x, if log_p.is_nan() { f64::NEG_INFINITY } else { log_p })));
+        self.nodes.extend(found);
         self.nodes.sort_by(|a, b| a.0.total_cmp(&b.0));
         self.nodes.dedup_by(|a, b| a.0 == b.0);
+    }
+
+    /// The highest node.
+    pub(super) fn best(&self) -> f64 {
+        self.nodes.iter().copied().fold((self.middle, f64::NEG_INFINITY), |a, b| if b.1 > a.1 { b } else { a }).0
     }
 
     fn top(&self) -> f64 {
@@ -62,6 +70,7 @@ impl LineDensity {
     /// The log density at the nodes relative to the highest, but not less than the floor; and the masses of the cells.
     fn cells(&self) -> (Vec<f64>, Vec<f64>) {
         let top = self.top();
+        // Not a number counts as the floor.
         let heights: Vec<f64> = self.nodes.iter().map(|node| (node.1 - top).max(-FLOOR)).collect();
         let width = |k: usize| self.nodes[k + 1].0 - self.nodes[k].0;
         let masses = (0..heights.len() - 1).map(|k| width(k) * mass(heights[k], heights[k + 1])).collect();
@@ -74,15 +83,16 @@ impl LineDensity {
         if top == f64::NEG_INFINITY {
             return Wanted::Nothing;
         }
-        if top == f64::INFINITY || self.nodes.len() > NODES_MAX {
+        if top == f64::INFINITY || !(3..=NODES_MAX).contains(&self.nodes.len()) {
             return Wanted::Other;
         }
         let (heights, masses) = self.cells();
         let (total, last) = (masses.iter().sum::<f64>(), self.nodes.len() - 1);
         let mut wanted = Vec::new();
-        for (end, cell) in [(0, 0), (last, last - 1)] {
-            // The cells beyond would each be twice as wide.
-            if masses[cell] > BEYOND * total {
+        for (end, next) in [(0, 1), (last, last - 1)] {
+            // Without the floor. The cells beyond would each be twice as wide.
+            let (width, heights) = (self.nodes[end].0 - self.nodes[next].0, [end, next].map(|k| self.nodes[k].1 - top));
+            if width.abs() * mass(heights[0], heights[1]) > BEYOND * total || heights[0] > heights[1] {
                 wanted.push(self.middle + 2.0 * (self.nodes[end].0 - self.middle));
             }
         }
@@ -95,27 +105,57 @@ impl LineDensity {
         let bend = |k: usize| {
             if k == 0 || k == last { 0.0 } else { 2.0 * (slope(k) - slope(k - 1)).abs() / (width(k) + width(k - 1)) }
         };
-        // Heights without the floor: the flanks of a narrow mode are low where no node is near it, but they are steep.
-        let height = |k: usize| self.nodes[k].1 - top;
-        let flank = |k: usize| (height(k + 1) - height(k)) / width(k);
         for (k, chord) in masses.iter().enumerate() {
-            // The mean error of a line through two points of a parabola.
+            // The mean error of a line through two points of a parabola; at a jump, all that may be above the line.
             let error = bend(k).max(bend(k + 1)) * width(k).powi(2) / 12.0;
-            let error = chord * -(-error).exp_m1();
-            // What may be above the line, if the density is log-concave between the neighbours.
-            let ends = [height(k), height(k + 1)];
-            let hull = match (k > 0, k + 1 < last) {
-                (true, true) => width(k) * hull(ends, [flank(k - 1) * width(k), flank(k + 1) * width(k)]) - chord,
-                _ => 0.0,
-            };
+            let above = width(k) * heights[k].max(heights[k + 1]).exp() - chord;
+            let error = (chord * -(-error).exp_m1()).max((chord * error.exp_m1()).min(above));
             let (a, b) = (self.nodes[k].0, self.nodes[k + 1].0);
             let middle = a + 0.5 * (b - a);
-            // Not a number where there is no density next to the cell.
-            if (error > self.tolerance * total || hull > self.tolerance * total) && a < middle && middle < b {
+            let is_wanted = error > self.tolerance * total || self.hidden(k, top) - chord > self.tolerance * total;
+            if is_wanted && a < middle && middle < b {
                 wanted.push(middle);
             }
         }
-        if wanted.is_empty() { Wanted::Nothing } else { Wanted::Nodes(wanted) }
+        match wanted.is_empty() {
+            true if self.is_unknown(&heights) => Wanted::Other,
+            true => Wanted::Nothing,
+            false => Wanted::Nodes(wanted),
+        }
+    }
+
+    /// Whether the density is not known next to where it is high.
+    fn is_unknown(&self, heights: &[f64]) -> bool {
+        let is_high = |k: usize| heights[k] > -UNKNOWN;
+        let last = heights.len() - 1;
+        (0..=last).any(|k| self.nodes[k].1.is_nan() && (k > 0 && is_high(k - 1) || k < last && is_high(k + 1)))
+    }
+
+    /// The mass that a cell may have, relative to the highest node, judged by the cells next to it. The flanks of a narrow mode are low where
+    /// no node is near it, but they are steep. If the density is log-concave there, it is below the lines through the two nodes on either
+    /// side. If it is not, as in a valley between two modes, it may still rise like one of these lines.
+    fn hidden(&self, k: usize, top: f64) -> f64 {
+        let last = self.nodes.len() - 1;
+        let width = |k: usize| self.nodes[k + 1].0 - self.nodes[k].0;
+        let flank = |k: usize| (self.nodes[k + 1].1 - self.nodes[k].1) / width(k);
+        let (a, b, width) = (self.nodes[k].1 - top, self.nodes[k + 1].1 - top, width(k));
+        let from_left = (k > 0).then(|| flank(k - 1) * width);
+        let from_right = (k + 1 < last).then(|| flank(k + 1) * width);
+        let is_convex = |j: usize| flank(j) > flank(j - 1);
+        let near = k.saturating_sub(1).max(1)..(k + 3).min(last);
+        let alone = if from_left.is_none() || from_right.is_none() || near.into_iter().any(is_convex) {
+            let left = from_left.map_or(0.0, |slope| mass(a, a + slope));
+            let right = from_right.map_or(0.0, |slope| mass(b, b - slope));
+            // Not a number where there is no density next to the cell.
+            left.max(right)
+        } else {
+            0.0
+        };
+        let both = match (from_left, from_right) {
+            (Some(left), Some(right)) => hull([a, b], [left, right]),
+            _ => 0.0,
+        };
+        width * alone.max(both)
     }
 
     /// The log of the integral.
@@ -215,7 +255,7 @@ mod tests {
         let (density, nodes) = refined(step, &[]).unwrap();
         let background = (2.0 * std::f64::consts::PI).sqrt() - 0.3 * (-0.66_f64).exp();
         let exact = (0.3 + (-4.0_f64).exp() * background).ln();
-        assert!((density.log_integral() - exact).abs() < 2e-3 && nodes < 300, "{nodes}");
+        assert!((density.log_integral() - exact).abs() < 1e-3 && nodes < 300, "{nodes}");
         // A narrow mode that only its place gives away.
         let two = |x: f64| {
             let part = |mean: f64, sd: f64| (-0.5 * ((x - mean) / sd).powi(2)).exp() / sd;
@@ -223,12 +263,37 @@ mod tests {
         };
         assert!((refined(two, &[20.2]).unwrap().0.log_integral()).abs() < 2e-3);
         // Two narrow modes between the first nodes, of which the flanks are all that can be seen.
-        for at in [0.41, 0.73, 1.23, 5.1] {
-            let wells = |x: f64| -0.5 * ((x * x - at * at) / 0.005).powi(2);
+        for (at, middle) in
+            [(0.41, 0.0), (0.73, 0.0), (1.23, 0.0), (5.1, 0.0), (0.41, 0.13), (0.73, -0.41), (1.23, 0.71)]
+        {
+            let wells = |x: f64| -0.5 * (((x - middle).powi(2) - at * at) / 0.005).powi(2);
             let exact = (2.0 * 0.005 / (2.0 * at)).ln() + HALF_LN_2_PI;
             let found = refined(wells, &[]).unwrap().0.log_integral();
             assert!((found - exact).abs() < 5e-3, "{at}: {found} {exact}");
         }
+        // Modes of which one is found first, at any distance; and at a place between nodes.
+        let pair = |x: f64, at: [f64; 2], sd: f64| {
+            let logs = at.map(|at| -0.5 * ((x - at) / sd).powi(2) - sd.ln() - HALF_LN_2_PI - 2.0_f64.ln());
+            logs[0].max(logs[1]) + (-(logs[0] - logs[1]).abs()).exp().ln_1p()
+        };
+        for far in [9.0, 56.0, 70.0, 80.0, 100.0] {
+            let found = refined(|x| pair(x, [0.0, far], 1.0), &[]).unwrap().0.log_integral();
+            assert!(found.abs() < 5e-3, "{far}: {found}");
+        }
+        for k in 0..60 {
+            let at = [0.37 * f64::from(k) % 3.1 - 1.5, 0.53 * f64::from(k) % 2.9 - 1.4];
+            for sd in [0.02, 0.001] {
+                let found = refined(|x| pair(x, at, sd), &[]).unwrap().0.log_integral();
+                assert!(found.abs() < 5e-3, "{at:?} {sd}: {found}");
+            }
+        }
+        // A small part that is a hundred thousand times as wide.
+        let slab =
+            |x: f64| ((0.99 * (-0.5 * x * x).exp()) + 1e-8 * (-0.5 * (x * 1e-6).powi(2)).exp()).ln() - HALF_LN_2_PI;
+        assert!(refined(slab, &[]).unwrap().0.log_integral().abs() < 2e-3);
+        // A density that is not known where it is high.
+        assert!(refined(|x| if x > 1.0 { f64::NAN } else { -0.5 * x * x }, &[]).is_none());
+        assert!(refined(|x| if x > 9.0 { f64::NAN } else { -0.5 * x * x }, &[]).is_some());
         // Long tails, and one that does not end.
         let cauchy = |x: f64| -(x * x).ln_1p() - std::f64::consts::PI.ln();
         assert!(refined(cauchy, &[]).unwrap().0.log_integral().abs() < 2e-3);

@@ -3,7 +3,7 @@
 use super::adaptive_importance::{Kernels, Proposal, effective, tempered};
 use super::line_density::{LineDensity, LineDistribution};
 use super::nested_laplace::{Nested, wider};
-use super::quadrature::{DRAWN, KEPT, LEARNT, LINES_MAX, Quadrature};
+use super::quadrature::{DRAWN, KEPT, LEARNT, LINES_MAX, Quadrature, Seen};
 use crate::diagnostics::psis::psis;
 use crate::error::Result;
 use hyperprior_math::batch::Batch;
@@ -21,14 +21,30 @@ const ATTEMPTS: u64 = 4;
 /// The number of the random streams of values of θ that are kept, and of levels.
 const KEPT_STREAM: u64 = 100;
 const LEVELS_STREAM: u64 = 200;
-/// The draws at which the density is compared, by how many nats the posterior may be higher, and at which share of them.
-const CHECKED: usize = 64;
-const HIGHER: f64 = 1.0;
-const HIGHER_SHARE: f64 = 0.05;
+/// The draws at which the density is compared, with at most one θ and with more; by how many nats the posterior may be higher, on lines and
+/// with importance sampling, whose density is not as close; and at how many points.
+const CHECKED: [usize; 2] = [512, 64];
+const HIGHER: [f64; 2] = [1.0, 4.0];
+const HIGHER_MAX: usize = 2;
+/// The nats below the highest point at which there is no mass.
+const NEGLIGIBLE: f64 = 40.0;
+
+/// Draws, if they cover the posterior.
+pub(in crate::infer) enum Drawn {
+    Draws(Nested),
+    /// These points are not covered.
+    Missed(Vec<Vec<f64>>),
+    /// Some latents cannot be integrated out.
+    Failed,
+}
+
+/// A point with a value of θ, or that value, and the log density from which it was drawn.
+type Valued = (Vec<f64>, f64);
 
 /// The distribution from which θ is drawn: of the first of one or two, or of all.
 enum Outer {
-    None,
+    /// There is no θ: the others have these densities.
+    None(Vec<LineDistribution>),
     Line(LineDistribution),
     Kernels(Kernels),
 }
@@ -48,19 +64,21 @@ impl Quadrature<'_> {
         self.places.iter().map(|place| place.middle).collect()
     }
 
-    /// About `len` draws of all latents with their importance weights. `None` if the posterior cannot be covered, or if it is larger than
-    /// the density of these draws where other draws are.
-    pub(in crate::infer) fn draws(&self, len: usize, seed: u64) -> Result<Option<Nested>> {
+    /// About `len` draws of all latents with their importance weights.
+    pub(in crate::infer) fn draws(&self, len: usize, seed: u64) -> Result<Drawn> {
         let found = match self.outer.len() {
-            0 => Some((vec![(self.middle(), 0.0)], Outer::None)),
-            1..=LINES_MAX => self.on_lines(seed)?,
+            0 => self.inner(&self.middle())?.and_then(|inner| {
+                let lines = inner.densities.iter().map(LineDensity::normalised).collect::<Option<Vec<_>>>()?;
+                Some((vec![(self.middle(), 0.0)], Outer::None(lines)))
+            }),
+            1..=LINES_MAX => self.on_lines(len, seed)?,
             _ => self.by_importance(seed)?,
         };
-        let Some((thetas, outer)) = found else { return Ok(None) };
+        let Some((thetas, outer)) = found else { return Ok(Drawn::Failed) };
         let each = len.div_ceil(thetas.len());
         let levels: Vec<Vec<f64>> =
             (0..self.inner.len() as u64).map(|j| levels(each * thetas.len(), seed, j)).collect();
-        let of_theta = |(number, (point, log_q)): (usize, &(Vec<f64>, f64))| {
+        let of_theta = |(number, (point, log_q)): (usize, &Valued)| {
             let Some(inner) = self.inner(point)? else { return Ok(None) };
             let lines: Vec<Option<LineDistribution>> = inner.densities.iter().map(LineDensity::normalised).collect();
             let (mut z, mut energy) = (Batch::zeros(point.len(), each), vec![-log_q; each]);
@@ -80,40 +98,56 @@ impl Quadrature<'_> {
         };
         let drawn: Vec<Option<(Batch, Vec<f64>, f64)>> =
             thetas.par_iter().enumerate().map(of_theta).collect::<Result<_>>()?;
-        let Some(drawn) = drawn.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+        let Some(drawn) = drawn.into_iter().collect::<Option<Vec<_>>>() else { return Ok(Drawn::Failed) };
         let nested = Nested::joined(drawn, if self.is_on_lines() { 1 } else { each });
         let log_evidence = log_sum_exp(&nested.log_weights) - (nested.log_weights.len() as f64).ln();
-        Ok(self.covers(&outer, log_evidence)?.then_some(nested))
+        let higher = self.higher(&outer, log_evidence)?;
+        Ok(if higher.len() <= HIGHER_MAX { Drawn::Draws(nested) } else { Drawn::Missed(higher) })
     }
 
-    /// Whether the draws that say where the latents are have no larger density than those by quadrature: a mode that was missed has.
-    fn covers(&self, outer: &Outer, log_evidence: f64) -> Result<bool> {
-        let len = self.z.draws_len().min(CHECKED);
-        let is_higher = |number: usize| {
-            let s = number * self.z.draws_len() / len;
-            let point: Vec<f64> = (0..self.z.columns_len()).map(|i| self.z.get(i, s)).collect();
-            let Some(log_q) = self.log_density(outer, &point)? else { return Ok(true) };
-            let mut log_p = [0.0];
-            self.model.log_joint(&Batch::from_columns(point, 1), &mut log_p)?;
-            Ok(log_p[0] - log_q > log_evidence + HIGHER)
+    /// The points at which the posterior is higher than these draws say, as it is at a mode that was missed: among the draws that were seen,
+    /// the ends of chains, and the modes.
+    fn higher(&self, outer: &Outer, log_evidence: f64) -> Result<Vec<Vec<f64>>> {
+        let Seen { z, chains, modes, .. } = &self.seen;
+        let checked = if self.outer.len() < 2 { CHECKED[0] } else { CHECKED[1] };
+        let of = |seen: &Batch, most: usize| -> Vec<Vec<f64>> {
+            let len = seen.draws_len().min(most);
+            let point = |k: usize| (0..seen.columns_len()).map(|i| seen.get(i, k * seen.draws_len() / len)).collect();
+            (0..len).map(point).collect()
         };
-        let higher: Vec<bool> = (0..len).into_par_iter().map(is_higher).collect::<Result<_>>()?;
-        Ok(higher.iter().filter(|is| **is).count() as f64 <= HIGHER_SHARE * len as f64)
+        let mut points = of(z, checked);
+        points.extend(of(modes, usize::MAX));
+        chains.iter().for_each(|chains| points.extend(of(chains, usize::MAX)));
+        let log_p: Vec<f64> = points.par_iter().map(|point| self.log_joint(point)).collect::<Result<_>>()?;
+        let top = log_p.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let limit = log_evidence + if self.is_on_lines() { HIGHER[0] } else { HIGHER[1] };
+        let is_higher = |(point, log_p): (&Vec<f64>, f64)| {
+            // Far below there is no mass.
+            if !(log_p > top - NEGLIGIBLE) {
+                return Ok(false);
+            }
+            Ok(self.log_density(outer, point)?.is_none_or(|log_q| log_p - log_q > limit))
+        };
+        let is: Vec<bool> = points.par_iter().zip(log_p).map(is_higher).collect::<Result<_>>()?;
+        Ok(points.into_iter().zip(is).filter_map(|(point, is)| is.then_some(point)).collect())
     }
 
     /// The log density of the draws at a point; `None` if it cannot be found.
     fn log_density(&self, outer: &Outer, point: &[f64]) -> Result<Option<f64>> {
         let mut log_q = match outer {
-            Outer::None => 0.0,
+            Outer::None(lines) => {
+                let own = self.inner.iter().zip(lines).map(|(i, line)| line.log_density(point[*i]));
+                return Ok(Some(own.sum()));
+            }
             Outer::Line(first) => first.log_density(point[self.outer[0]]),
             Outer::Kernels(kernels) => kernels.log_density(&self.outer.iter().map(|i| point[*i]).collect::<Vec<_>>()),
         };
-        if let (Outer::Line(_), Some(second)) = (outer, self.outer.get(1)) {
-            let Some(line) = self.outer(1, point)?.and_then(|density| density.normalised()) else { return Ok(None) };
-            log_q += line.log_density(point[*second]);
-        }
         let mut base = point.to_vec();
         self.inner.iter().for_each(|i| base[*i] = self.places[*i].middle);
+        if let (Outer::Line(_), Some(second)) = (outer, self.outer.get(1)) {
+            let Some(line) = self.outer(1, &base)?.and_then(|density| density.normalised()) else { return Ok(None) };
+            log_q += line.log_density(point[*second]);
+        }
         let Some(inner) = self.inner(&base)? else { return Ok(None) };
         for (i, density) in self.inner.iter().zip(&inner.densities) {
             let Some(line) = density.normalised() else { return Ok(None) };
@@ -123,11 +157,12 @@ impl Quadrature<'_> {
     }
 
     /// Values of one or two θ, with the log densities from which they were drawn.
-    fn on_lines(&self, seed: u64) -> Result<Option<(Vec<(Vec<f64>, f64)>, Outer)>> {
+    fn on_lines(&self, len: usize, seed: u64) -> Result<Option<(Vec<Valued>, Outer)>> {
         let Some(first) = self.outer(0, &self.middle())?.and_then(|density| density.normalised()) else {
             return Ok(None);
         };
-        let (strata, each) = DRAWN[self.outer.len() - 1];
+        let (most, each) = DRAWN[self.outer.len() - 1];
+        let strata = len.div_ceil(each).min(most);
         let of_first = levels(strata, seed, self.inner.len() as u64);
         let of_second = levels(strata * each, seed, self.inner.len() as u64 + 1);
         let of_stratum = |number: usize| {
@@ -144,19 +179,18 @@ impl Quadrature<'_> {
             };
             Ok(Some(of_second[number * each..(number + 1) * each].iter().map(one).collect()))
         };
-        let found: Vec<Option<Vec<(Vec<f64>, f64)>>> =
-            (0..strata).into_par_iter().map(of_stratum).collect::<Result<_>>()?;
+        let found: Vec<Option<Vec<Valued>>> = (0..strata).into_par_iter().map(of_stratum).collect::<Result<_>>()?;
         Ok(found.into_iter().collect::<Option<Vec<_>>>().map(|found| (found.concat(), Outer::Line(first))))
     }
 
     /// Values of many θ by adaptive importance sampling, with the log densities from which they were drawn.
-    fn by_importance(&self, seed: u64) -> Result<Option<(Vec<(Vec<f64>, f64)>, Outer)>> {
+    fn by_importance(&self, seed: u64) -> Result<Option<(Vec<Valued>, Outer)>> {
         let k = self.outer.len();
-        let own = |s: usize| self.outer.iter().map(|i| self.z.get(*i, s)).collect::<Vec<f64>>();
-        let thetas: Vec<Vec<f64>> = (0..self.z.draws_len()).map(own).collect();
+        let own = |s: usize| self.outer.iter().map(|i| self.seen.z.get(*i, s)).collect::<Vec<f64>>();
+        let thetas: Vec<Vec<f64>> = (0..self.seen.z.draws_len()).map(own).collect();
         let Some(mut proposal) = Proposal::of(&thetas, &vec![0.0; thetas.len()], wider(0, k)) else { return Ok(None) };
-        type Draw<'a> = &'a dyn Fn(&mut Stream) -> (Vec<f64>, f64);
-        let drawn = |draw: Draw, len: usize, number: u64| -> Vec<(Vec<f64>, f64)> {
+        type Draw<'a> = &'a dyn Fn(&mut Stream) -> Valued;
+        let drawn = |draw: Draw, len: usize, number: u64| -> Vec<Valued> {
             (0..len as u64).map(|s| draw(&mut stream(seed, Purpose::Quadrature.step(), number, s))).collect()
         };
         let at = |theta: &[f64]| {
@@ -164,8 +198,8 @@ impl Quadrature<'_> {
             self.outer.iter().zip(theta).for_each(|(i, x)| point[*i] = *x);
             point
         };
-        let weighed = |found: &[(Vec<f64>, f64)]| -> Result<Option<Vec<f64>>> {
-            let weight = |(theta, log_q): &(Vec<f64>, f64)| Ok(self.log_marginal(k, &at(theta))?.map(|m| m - log_q));
+        let weighed = |found: &[Valued]| -> Result<Option<Vec<f64>>> {
+            let weight = |(theta, log_q): &Valued| Ok(self.log_marginal(k, &at(theta))?.map(|m| m - log_q));
             let weights: Vec<Option<f64>> = found.par_iter().map(weight).collect::<Result<_>>()?;
             Ok(weights.into_iter().collect())
         };
@@ -217,8 +251,10 @@ mod tests {
     /// The log evidence, and the mean and the variance of each latent.
     fn by_quadrature(model: &dyn Model) -> (f64, Vec<(f64, f64)>) {
         let z = near(model.latents().len());
-        let quadrature = Quadrature::new(model, &z, &Batch::zeros(z.columns_len(), 0), f64::INFINITY).unwrap();
-        let nested = quadrature.draws(16_384, 1).unwrap().unwrap();
+        let none = Batch::zeros(z.columns_len(), 0);
+        let seen = Seen { z: &z, chains: None, modes: &none, ends: &none };
+        let quadrature = Quadrature::new(model, seen, f64::INFINITY).unwrap();
+        let Drawn::Draws(nested) = quadrature.draws(16_384, 1).unwrap() else { panic!("no draws") };
         let len = nested.log_weights.len() as f64;
         assert!(effective(&nested.log_weights) > 0.9 * len, "{}", effective(&nested.log_weights) / len);
         let of = |i: usize| moments(nested.z.column(i));
@@ -288,9 +324,11 @@ mod tests {
     fn many_coupled_latents_are_drawn_by_importance_sampling() {
         let model = Coupled::normal(4);
         let z = near(4);
-        let quadrature = Quadrature::new(&model, &z, &Batch::zeros(4, 0), f64::INFINITY).unwrap();
+        let none = Batch::zeros(4, 0);
+        let seen = Seen { z: &z, chains: None, modes: &none, ends: &none };
+        let quadrature = Quadrature::new(&model, seen, f64::INFINITY).unwrap();
         assert_eq!(quadrature.size(), [3, 1]);
-        let nested = quadrature.draws(16_384, 1).unwrap().unwrap();
+        let Drawn::Draws(nested) = quadrature.draws(16_384, 1).unwrap() else { panic!("no draws") };
         let (log_sum, (log_integral, (mean, variance))) = (log_sum_exp(&nested.log_weights), of_normal(4));
         // Of some 600 effective values of θ.
         assert!((log_sum - (nested.log_weights.len() as f64).ln() - log_integral).abs() < 0.15);
