@@ -159,10 +159,12 @@ fn plan(report: &FitReport) -> Lines {
     lines.push(("gradient", report.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
     lines.extend(fit_history(inferred));
     let correction = match (report.settings.correct, &inferred.moved) {
-        _ if let Some(found) = inferred.quadrature => match found.conditioned {
-            0 => "by adaptive quadrature, independent of each other".to_owned(),
-            1 => format!("by adaptive quadrature: one latent, and {} given it", found.integrated),
-            theta => format!("by adaptive quadrature: {theta} latents, and {} given them", found.integrated),
+        _ if let Some(found) = inferred.quadrature => match found.is_exact {
+            true => "by adaptive quadrature over every latent".to_owned(),
+            false => format!(
+                "by adaptive quadrature over {} latents, given {} others by importance sampling",
+                found.integrated, found.conditioned
+            ),
         },
         _ if let Some(nuts) = inferred.nuts.as_ref().filter(|nuts| nuts.is_used) => format!(
             "{} NUTS chains of {} draws after {} of warm-up: R̂ {:.3}, bulk ESS {:.0}, tail ESS {:.0}",

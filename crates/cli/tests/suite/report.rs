@@ -18,8 +18,8 @@ fn a_report_is_rebuilt_from_the_files() {
     let first = read(&fit.join("report.html"));
     for part in [
         "<strong>Trust</strong>",
-        "Reason: chains of the No-U-Turn sampler from overdispersed starts agree",
-        "above its limit of",
+        "Reason: every latent was integrated out by adaptive quadrature",
+        "its limit of",
         "lambda[1]",
         "hyperprior rerun",
     ] {
