@@ -45,14 +45,18 @@ pub(super) fn integrated(
     work: &mut Work,
 ) -> Result<Option<Integrated>> {
     let settings = work.settings;
-    if !is_default(settings) || settings.correct != Correction::ResampleMove || work.ledger.is_stopped {
+    let is_over = work.ledger.is_stopped || work.ledger.is_spent();
+    if !is_default(settings) || settings.correct != Correction::ResampleMove || is_over {
         return Ok(None);
     }
     let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());
     let chains = chains.map(|chains| whitened.restored(chains));
     let mut points: Vec<Vec<f64>> = known.iter().map(|mode| mode.z.clone()).collect();
     for _ in 0..ATTEMPTS {
-        let modes = Batch::from_columns((0..n).flat_map(|i| points.iter().map(move |z| z[i])).collect(), points.len());
+        let mut modes = Batch::zeros(n, points.len());
+        for (s, point) in points.iter().enumerate() {
+            (0..n).for_each(|i| modes.set(i, s, point[i]));
+        }
         let seen = Seen { z: &z, chains: chains.as_ref(), modes: &modes, ends: &ends };
         let Some(quadrature) = Quadrature::new(whitened.model(), seen, work_max) else { return Ok(None) };
         // Importance sampling may miss a mode, and chains from elsewhere may find it.
