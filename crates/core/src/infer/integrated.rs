@@ -9,7 +9,7 @@ use super::stages::importance::{KeptDraws, OVERSAMPLED};
 use super::stages::missed_modes::missed_mode;
 use super::stages::nested_laplace::Nested;
 use super::stages::pathfinder::Mode;
-use super::stages::quadrature::{Quadrature, Seen};
+use super::stages::quadrature::{Quadrature, Seen, may_suit};
 use super::stages::quadrature_draws::Drawn;
 use super::stages::whitened::WhitenedModel;
 use crate::error::Result;
@@ -46,7 +46,9 @@ pub(super) fn integrated(
 ) -> Result<Option<Integrated>> {
     let settings = work.settings;
     let is_over = work.ledger.is_stopped || work.ledger.is_spent();
-    if !is_default(settings) || settings.correct != Correction::ResampleMove || is_over {
+    let is_wanted = is_default(settings) && settings.correct == Correction::ResampleMove && !is_over;
+    // Before the draws of thousands of latents are restored.
+    if !is_wanted || !may_suit(whitened.model()) {
         return Ok(None);
     }
     let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());

@@ -81,13 +81,19 @@ impl Inner {
     }
 }
 
+/// Whether a model has few enough latents, and no discrete ones.
+pub(in crate::infer) fn may_suit(model: &dyn Model) -> bool {
+    let n = model.latents().len();
+    n <= INNER_MAX + OUTER_MAX && !(0..n).any(|i| model.latents().support(i).is_discrete())
+}
+
 impl<'a> Quadrature<'a> {
     /// For a model with continuous latents of which few are coupled with others, if it takes no more than this work.
     pub(in crate::infer) fn new(model: &'a dyn Model, seen: Seen<'a>, work_max: f64) -> Option<Self> {
-        let n = model.latents().len();
-        if n > INNER_MAX + OUTER_MAX || (0..n).any(|i| model.latents().support(i).is_discrete()) {
+        if !may_suit(model) {
             return None;
         }
+        let n = model.latents().len();
         let (outer, inner) = divided(model);
         let each = NODES * inner.len() as f64;
         let evaluations = each
