@@ -6,7 +6,7 @@ suite.py BINARY FOLDER [FOLDER ...] [--seeds 1,2,3] [--jobs N] [--limit SECONDS]
 
 FOLDER/NAME has model.bug, data.json or data.R, and reference.json: {"parameters": {"x[1]": {"mean": ..., "sd": ..., "pmf": {...}}},
 "log_evidence": ...}, with the names under "unreliable" left out. A continuous parameter agrees if its mean is within 0.1 standard
-deviations and its standard deviation within 15 %; a discrete one if every probability is within 0.03. If a parameter of the reference
+deviations and its standard deviation within 15 %; a discrete one, or an indicator, if every probability is within 0.03. If a parameter of the reference
 has an "mcse", three of these are deducted from differences. A fit is right if 80 % of its parameters agree. --uncorrected also fits with --correct none, for a column with the share of parameters that agree then.
 
 Prints a table in Markdown, with several seeds another one by model, and then the faults: a wrong fit with the verdict "trust", a fit with the verdict "means only" and a mean
@@ -34,6 +34,9 @@ def apart(own, other):
     if other.get("pmf"):
         found, exact = by_value(own.get("pmf")), by_value(other["pmf"])
         return [("p", max(abs(found.get(v, 0) - p) for v, p in exact.items()))]
+    mean, sd = other["mean"], other["sd"]
+    if abs(sd * sd - mean * (1 - mean)) < 1e-3 * sd * sd:  # Of an indicator.
+        return [("p", max(abs(own["mean"] - mean) - 3 * other.get("mcse", 0), 0))]
     error = 3 * other.get("mcse", 0) / other["sd"]
     return [("mean", max(abs(own["mean"] - other["mean"]) / other["sd"] - error, 0)), ("sd", max(abs(own["sd"] / other["sd"] - 1) - error, 0))]
 

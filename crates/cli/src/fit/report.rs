@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use crate::render::terminal::{self, remedy, sparkline};
 use hyperprior::diagnostics::{Verdict, capitalised};
-use hyperprior::infer::{Correction, Inferred, Method, Restarts, Source, Whitening};
+use hyperprior::infer::{Correction, Inferred, Method, QuadratureSummary, Restarts, Source, Whitening};
 use hyperprior::objective::Estimate;
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
 use hyperprior::report::{FitReport, Latent, LinearResponseSummary, Monitored, Role};
@@ -159,13 +159,7 @@ fn plan(report: &FitReport) -> Lines {
     lines.push(("gradient", report.gradients().into_iter().map(of_kind).collect::<Vec<_>>().join(", ")));
     lines.extend(fit_history(inferred));
     let correction = match (report.settings.correct, &inferred.moved) {
-        _ if let Some(found) = inferred.quadrature => match found.is_exact {
-            true => "by adaptive quadrature over every latent".to_owned(),
-            false => format!(
-                "by adaptive quadrature over {} latents, given {} others by importance sampling",
-                found.integrated, found.conditioned
-            ),
-        },
+        _ if let Some(found) = inferred.quadrature => by_quadrature(found),
         _ if let Some(nuts) = inferred.nuts.as_ref().filter(|nuts| nuts.is_used) => format!(
             "{} NUTS chains of {} draws after {} of warm-up: R̂ {:.3}, bulk ESS {:.0}, tail ESS {:.0}",
             nuts.chains, nuts.draws, nuts.warm_up, nuts.rhat, nuts.ess_bulk, nuts.ess_tail
@@ -180,6 +174,19 @@ fn plan(report: &FitReport) -> Lines {
     };
     lines.push(("draws", correction));
     lines
+}
+
+/// How latents were integrated out.
+fn by_quadrature(found: QuadratureSummary) -> String {
+    let QuadratureSummary { integrated, conditioned, is_gaussian, is_exact, .. } = found;
+    let how = if is_exact { "" } else { " by importance sampling" };
+    match is_gaussian {
+        true => format!(
+            "by adaptive quadrature{how} over {conditioned} latents; the other {integrated} are Gaussian given these"
+        ),
+        false if is_exact => "by adaptive quadrature over every latent".to_owned(),
+        false => format!("by adaptive quadrature over {integrated} latents, given {conditioned} others{how}"),
+    }
 }
 
 /// The history of the fits: the candidates, when and why the last one ended, and whether restarts agree.

@@ -5,11 +5,13 @@ use super::method::Method;
 use super::result::{ESS_MIN, Inferred, QuadratureSummary};
 use super::settings::{Correction, InferSettings};
 use super::stages::adaptive_importance::effective;
+use super::stages::division::may_suit;
 use super::stages::importance::{KeptDraws, OVERSAMPLED};
 use super::stages::missed_modes::missed_mode;
 use super::stages::nested_laplace::Nested;
 use super::stages::pathfinder::Mode;
-use super::stages::quadrature::{Quadrature, Seen, may_suit};
+use super::stages::places::Seen;
+use super::stages::quadrature::Quadrature;
 use super::stages::quadrature_draws::Drawn;
 use super::stages::whitened::WhitenedModel;
 use crate::error::Result;
@@ -20,8 +22,9 @@ use hyperprior_math::batch::Batch;
 /// The work, in additions, that counts as no time at all, and the most work.
 pub(super) const LITTLE: f64 = 3e8;
 pub(super) const MUCH: f64 = 1.2e10;
-/// The least share of the draws that is effective if all latents were integrated out on lines: their weights are nearly equal.
-const EVEN_MIN: f64 = 0.8;
+/// The least share of the draws that is effective if all latents were integrated out on lines, or are Gaussian given those that were: their
+/// weights are nearly equal.
+const EVEN_MIN: [f64; 2] = [0.8, 0.98];
 /// The least share otherwise.
 const SHARE_MIN: f64 = 0.3;
 
@@ -54,15 +57,18 @@ pub(super) fn integrated(
     let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());
     let chains = chains.map(|chains| whitened.restored(chains));
     let mut points: Vec<Vec<f64>> = known.iter().map(|mode| mode.z.clone()).collect();
+    let mut allows_gaussian = true;
     for _ in 0..ATTEMPTS {
         let mut modes = Batch::zeros(n, points.len());
         for (s, point) in points.iter().enumerate() {
             (0..n).for_each(|i| modes.set(i, s, point[i]));
         }
         let seen = Seen { z: &z, chains: chains.as_ref(), modes: &modes, ends: &ends };
-        let Some(quadrature) = Quadrature::new(whitened.model(), seen, work_max) else { return Ok(None) };
+        let Some(quadrature) = Quadrature::new(whitened.model(), seen, allows_gaussian, work_max)? else {
+            return Ok(None);
+        };
         // Importance sampling may miss a mode, and chains from elsewhere may find it.
-        let is_exact = quadrature.is_on_lines();
+        let is_exact = quadrature.is_exact();
         if chains.is_none() && !is_exact {
             return Ok(None);
         }
@@ -70,29 +76,35 @@ pub(super) fn integrated(
         // Weights that are nearly equal leave nearly all draws.
         let len = if is_exact { settings.draws } else { OVERSAMPLED * settings.draws };
         match quadrature.draws(len, settings.seed)? {
-            Drawn::Draws(nested) => return Ok(accurate(&nested, quadrature.size(), is_exact, settings)),
+            Drawn::Draws(nested) => match accurate(&nested, &quadrature, settings) {
+                None if quadrature.is_gaussian() => {}
+                found => return Ok(found),
+            },
             // Nodes at these points show what was missed.
             Drawn::Missed(missed) => points.extend(missed),
+            Drawn::Failed if quadrature.is_gaussian() => {}
             Drawn::Failed => return Ok(None),
         }
+        // Lines may show what a Gaussian cannot.
+        allows_gaussian &= !quadrature.is_gaussian();
     }
     Ok(None)
 }
 
 /// The draws if they are accurate.
-fn accurate(
-    nested: &Nested,
-    [conditioned, integrated]: [usize; 2],
-    is_exact: bool,
-    settings: &InferSettings,
-) -> Option<Integrated> {
+fn accurate(nested: &Nested, quadrature: &Quadrature, settings: &InferSettings) -> Option<Integrated> {
+    let ([conditioned, integrated], is_exact) = (quadrature.size(), quadrature.is_exact());
+    let is_gaussian = quadrature.is_gaussian();
     let KeptDraws { z, log_evidence, of_theta, .. } = KeptDraws::of(nested, settings);
     let share = effective(&nested.log_weights) / nested.log_weights.len() as f64;
     // Given θ the weights of the other latents are nearly equal, so that those of θ count.
-    let is_accurate =
-        if is_exact { share > EVEN_MIN } else { of_theta.is_good() && share > SHARE_MIN && of_theta.ess > ESS_MIN };
+    let is_accurate = if is_exact {
+        share > EVEN_MIN[usize::from(is_gaussian)]
+    } else {
+        of_theta.is_good() && share > SHARE_MIN && of_theta.ess > ESS_MIN
+    };
     let ess = if is_exact { share * z.draws_len() as f64 } else { of_theta.ess };
-    let summary = QuadratureSummary { integrated, conditioned, is_exact, khat: of_theta.khat, ess };
+    let summary = QuadratureSummary { integrated, conditioned, is_gaussian, is_exact, khat: of_theta.khat, ess };
     is_accurate.then_some(Integrated { z, log_evidence, summary })
 }
 

@@ -201,14 +201,17 @@ impl Superchains {
     }
 }
 
-/// Latents that were integrated out by adaptive quadrature, each on a line of its own. See [`Inferred`].
+/// Latents that were integrated out by adaptive quadrature, each on a line of its own or all together. See [`Inferred`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct QuadratureSummary {
-    /// The number of latents that are independent of each other given the others.
+    /// The number of latents that are independent of each other, or Gaussian, given the others.
     pub integrated: usize,
     /// The number of the others.
     pub conditioned: usize,
+    /// Whether they are Gaussian given the others.
+    #[serde(default)]
+    pub is_gaussian: bool,
     /// Whether the others were integrated out in the same way, and not by importance sampling.
     pub is_exact: bool,
     /// k̂ of the importance weights of the draws, which are nearly equal if `is_exact`.

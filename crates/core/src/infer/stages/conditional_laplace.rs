@@ -85,6 +85,19 @@ impl<'a> Parts<'a> {
         Some(Self { model, theta, others, curvature, mean: location.to_vec(), slopes, scale })
     }
 
+    /// θ and the others, near a point.
+    pub(super) fn at(
+        model: &'a dyn Model,
+        (theta, others): (Vec<usize>, Vec<usize>),
+        curvature: SparseCurvature,
+        point: Vec<f64>,
+    ) -> Self {
+        let k = theta.len();
+        let scale = (0..k).flat_map(|i| (0..=i).map(move |j| f64::from(i == j))).collect();
+        let slopes = vec![vec![0.0; k]; point.len()];
+        Self { model, theta, others, curvature, mean: point, slopes, scale }
+    }
+
     /// Where all latents are expected to be, given θ.
     fn expected(&self, theta: &[f64]) -> Vec<f64> {
         let mut e: Vec<f64> = self.theta.iter().zip(theta).map(|(i, x)| x - self.mean[*i]).collect();

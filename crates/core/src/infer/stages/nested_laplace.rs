@@ -66,9 +66,7 @@ pub(super) fn marginal_centre(
         return Ok(None);
     }
     let Some(curvature) = SparseCurvature::new(model, &others) else { return Ok(None) };
-    let unit: Vec<f64> = (0..k).flat_map(|i| (0..=i).map(move |j| f64::from(i == j))).collect();
-    let mean = (0..n).map(|i| points.get(i, 0)).collect();
-    let mut parts = Parts { model, theta, others, curvature, mean, slopes: vec![vec![0.0; k]; n], scale: unit.clone() };
+    let mut parts = Parts::at(model, (theta, others), curvature, (0..n).map(|i| points.get(i, 0)).collect());
     let candidates: Vec<Vec<f64>> =
         (0..points.draws_len()).map(|s| parts.theta.iter().map(|i| points.get(*i, s)).collect()).collect();
     let found: Vec<Vec<Option<Conditional>>> =
@@ -76,7 +74,8 @@ pub(super) fn marginal_centre(
     let log_marginal = |one: &Conditional| one.log_p - one.factor.log_diagonal();
     let best = |a: Conditional, b: Conditional| if log_marginal(&b) > log_marginal(&a) { b } else { a };
     let Some(mut at) = found.into_iter().flatten().flatten().reduce(best) else { return Ok(None) };
-    let mut proposal = Proposal { mean: parts.theta.iter().map(|i| at.point[*i]).collect(), scale: unit };
+    let mut proposal =
+        Proposal { mean: parts.theta.iter().map(|i| at.point[*i]).collect(), scale: parts.scale.clone() };
     for round in 0..SEARCH_ROUNDS {
         parts.mean.clone_from(&at.point);
         let Some(Round { found, weights, even }) = parts.round(&mut proposal, SEARCHED, seed, SEARCH_STREAM + round)?

@@ -1,147 +1,73 @@
 //! Adaptive quadrature of posteriors with few coupled latents.
 //!
 //! Latents that are independent of each other given a few others θ are integrated out one by one, each on a line of its own
-//! ([`LineDensity`]), whatever their densities look like: several modes, jumps, long tails. One or two θ are integrated out the same way
-//! around that, more of them by adaptive importance sampling. The draws are nearly independent and have importance weights, which would
-//! betray latents that are not independent after all.
+//! ([`LineDensity`]), whatever their densities look like: several modes, jumps, long tails. Latents that are Gaussian given θ are integrated
+//! out together. One or two θ are integrated out on lines around that, more of them by adaptive importance sampling. The draws are nearly
+//! independent and have importance weights, which would betray latents that are not independent, or not Gaussian, after all.
 
-use super::independent::divided;
+use super::conditional_laplace::{Conditional, Parts};
+use super::division::{Division, chosen, may_suit};
+use super::gaussian_check::is_gaussian_at;
+use super::given_theta::{Given, Lines, Rest, log_integral};
 use super::line_density::{LineDensity, Wanted};
+use super::places::{Place, Seen, is_ordinary, place};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use rayon::prelude::*;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The most θ that are integrated out on lines, and by importance sampling.
-pub(super) const LINES_MAX: usize = 2;
-const OUTER_MAX: usize = 8;
-/// The most latents that are integrated out given θ.
-const INNER_MAX: usize = 100;
 /// The tolerances of the lines of x and of θ.
 const TOLERANCES: [f64; 2] = [1e-4, 5e-4];
 /// Rounds in which a line gets new nodes.
 const ROUNDS: usize = 80;
-/// The nodes that a line is expected to need.
-const NODES: f64 = 70.0;
-/// The most values of the first θ that the draws have, if there are one or two θ; and how many of θ for each of them.
-pub(super) const DRAWN: [(usize, usize); 2] = [(4096, 1), (1024, 4)];
-/// The values of θ in a round of importance sampling, and those that are kept.
-pub(super) const LEARNT: usize = 512;
-pub(super) const KEPT: usize = 2048;
 /// How many times the expected number of evaluations there may be.
 const EVALUATED_MAX: f64 = 4.0;
-/// The distance at which a model is asked whether it takes its usual time, in standard deviations.
-const FAR: f64 = 64.0;
 /// Evaluations that are made together.
 const TOGETHER: usize = 256;
-/// The most values that a latent is known to have.
-const KNOWN_MAX: usize = 16;
-
-/// What is known of a latent.
-pub(super) struct Place {
-    pub(super) middle: f64,
-    scale: f64,
-    known: Vec<f64>,
-}
-
-/// A posterior as θ and the latents that are independent given θ.
+/// A posterior as θ and the latents that are independent, or Gaussian, given θ.
 pub(in crate::infer) struct Quadrature<'a> {
     pub(super) model: &'a dyn Model,
     pub(super) outer: Vec<usize>,
     pub(super) inner: Vec<usize>,
+    rest: Rest<'a>,
+    /// Whether θ is integrated out on lines as well.
+    pub(super) is_on_lines: bool,
     pub(super) places: Vec<Place>,
     pub(super) seen: Seen<'a>,
-    /// The evaluations so far, and the most.
+    /// The evaluations that a value of θ takes, those so far, and the most.
+    each: f64,
     evaluated: AtomicU64,
     evaluated_max: u64,
 }
 
-/// Where the posterior is known to be.
-pub(in crate::infer) struct Seen<'a> {
-    /// Draws.
-    pub(in crate::infer) z: &'a Batch,
-    /// The ends of chains from elsewhere, if there are some.
-    pub(in crate::infer) chains: Option<&'a Batch>,
-    /// Modes.
-    pub(in crate::infer) modes: &'a Batch,
-    /// Where ascents ended.
-    pub(in crate::infer) ends: &'a Batch,
-}
-
-/// The latents that are independent given θ: the log density where all others are, and each one's own.
-pub(super) struct Inner {
-    log_p: f64,
-    pub(super) densities: Vec<LineDensity>,
-}
-
-impl Inner {
-    pub(super) fn log_integral(&self) -> f64 {
-        self.log_p + self.densities.iter().map(LineDensity::log_integral).sum::<f64>()
-    }
-}
-
-/// Whether a model has few enough latents, and no discrete ones.
-pub(in crate::infer) fn may_suit(model: &dyn Model) -> bool {
-    let n = model.latents().len();
-    n <= INNER_MAX + OUTER_MAX && !(0..n).any(|i| model.latents().support(i).is_discrete())
-}
-
 impl<'a> Quadrature<'a> {
-    /// For a model with continuous latents of which few are coupled with others, if it takes no more than this work.
-    pub(in crate::infer) fn new(model: &'a dyn Model, seen: Seen<'a>, work_max: f64) -> Option<Self> {
+    /// For a model with continuous latents of which few are coupled with others, or leave the others Gaussian, if it takes no more than
+    /// this work.
+    pub(in crate::infer) fn new(
+        model: &'a dyn Model,
+        seen: Seen<'a>,
+        allows_gaussian: bool,
+        work_max: f64,
+    ) -> Result<Option<Self>> {
         if !may_suit(model) {
-            return None;
+            return Ok(None);
         }
-        let n = model.latents().len();
-        let (outer, inner) = divided(model);
-        let each = NODES * inner.len() as f64;
-        let evaluations = each
-            * match outer.len() {
-                0 => 2.0,
-                1 => NODES + DRAWN[0].0 as f64,
-                2 => NODES * (NODES + DRAWN[1].0 as f64) + (DRAWN[1].0 * DRAWN[1].1) as f64,
-                _ => (LEARNT * 2 + KEPT * 2) as f64,
-            };
-        if outer.len() > OUTER_MAX || inner.len() > INNER_MAX || evaluations * model.work() as f64 > work_max {
-            return None;
-        }
-        let place = |i: usize| {
-            let own = seen.z.column(i);
-            let middle = own.iter().sum::<f64>() / own.len() as f64;
-            let scale = (own.iter().map(|x| (x - middle).powi(2)).sum::<f64>() / own.len() as f64).sqrt();
-            let scale = if scale > 0.0 { scale } else { 1.0 };
-            let mut known = seen.modes.column(i).to_vec();
-            for x in seen.ends.column(i) {
-                if known.len() < KNOWN_MAX && known.iter().all(|other| (x - other).abs() > 0.01 * scale) {
-                    known.push(*x);
-                }
-            }
-            (middle.is_finite() && scale.is_finite()).then_some(Place { middle, scale, known })
+        let Some(places) = (0..model.latents().len()).map(|i| place(&seen, i)).collect::<Option<Vec<_>>>() else {
+            return Ok(None);
         };
-        let places = (0..n).map(place).collect::<Option<Vec<_>>>()?;
-        let evaluated_max = (EVALUATED_MAX * evaluations) as u64;
-        let evaluated = AtomicU64::new(0);
-        let quadrature = Self { model, outer, inner, places, seen, evaluated, evaluated_max };
-        quadrature.is_ordinary().then_some(quadrature)
-    }
-
-    /// Whether the model takes its usual time far from the middle as well.
-    fn is_ordinary(&self) -> bool {
-        let n = self.places.len();
-        let mut far = Batch::zeros(n, 2 * n);
-        for (i, place) in self.places.iter().enumerate() {
-            far.column_mut(i).fill(place.middle);
-            far.set(i, 2 * i, place.middle - FAR * place.scale);
-            far.set(i, 2 * i + 1, place.middle + FAR * place.scale);
+        if !is_ordinary(model, &places) {
+            return Ok(None);
         }
-        let mut is_ordinary = vec![true; 2 * n];
-        self.model.is_ordinary(&far, &mut is_ordinary);
-        !is_ordinary.contains(&false)
+        let Some(division) = chosen(model, &places, &seen, allows_gaussian, work_max)? else { return Ok(None) };
+        let evaluated_max = (EVALUATED_MAX * division.evaluations()) as u64;
+        let Division { outer, inner, rest, is_on_lines, each } = division;
+        let evaluated = AtomicU64::new(0);
+        Ok(Some(Self { model, outer, inner, rest, is_on_lines, places, seen, each, evaluated, evaluated_max }))
     }
 
     /// Whether so many more evaluations are too many.
-    fn is_spent(&self, more: usize) -> bool {
+    pub(super) fn is_spent(&self, more: usize) -> bool {
         self.evaluated.fetch_add(more as u64, Ordering::Relaxed) + more as u64 > self.evaluated_max
     }
 
@@ -150,9 +76,14 @@ impl<'a> Quadrature<'a> {
         [self.outer.len(), self.inner.len()]
     }
 
-    /// Whether θ is integrated out on lines as well.
-    pub(in crate::infer) fn is_on_lines(&self) -> bool {
-        self.outer.len() <= LINES_MAX
+    /// Whether every latent is integrated out, as far as can be told; importance sampling of some is not exact.
+    pub(in crate::infer) fn is_exact(&self) -> bool {
+        self.is_on_lines && !matches!(self.rest, Rest::Gaussian { is_exact: false, .. })
+    }
+
+    /// Whether the others are Gaussian given θ, not independent.
+    pub(in crate::infer) fn is_gaussian(&self) -> bool {
+        matches!(self.rest, Rest::Gaussian { .. })
     }
 
     fn line(&self, latent: usize, tolerance: f64) -> LineDensity {
@@ -191,7 +122,7 @@ impl<'a> Quadrature<'a> {
     }
 
     /// The latents that are independent, given θ at this point. `None` if one cannot be covered.
-    pub(super) fn inner(&self, point: &[f64]) -> Result<Option<Inner>> {
+    fn lines(&self, point: &[f64]) -> Result<Option<Lines>> {
         let lines = || self.inner.iter().map(|i| self.line(*i, TOLERANCES[0])).collect::<Vec<LineDensity>>();
         let (mut densities, mut point, mut log_p) = (lines(), point.to_vec(), 0.0);
         let first = |j: usize| densities[j].first(&self.places[self.inner[j]].known);
@@ -223,16 +154,40 @@ impl<'a> Quadrature<'a> {
                 }
             }
             if jobs.is_empty() {
-                return Ok(Some(Inner { log_p, densities }));
+                return Ok(Some(Lines { log_p, densities }));
             }
         }
         Ok(None)
     }
 
+    /// The Gaussian of the other latents, given θ at this point.
+    fn conditional(&self, (parts, is_exact): (&Parts, bool), point: &[f64]) -> Result<Option<Conditional>> {
+        if self.is_spent(self.each as usize) {
+            return Ok(None);
+        }
+        let theta: Vec<f64> = self.outer.iter().map(|i| point[*i]).collect();
+        let Some(one) = parts.conditionals(&[theta])?.into_iter().flatten().next() else { return Ok(None) };
+        let is_gaussian = || Ok(is_gaussian_at(parts, &one, 2, 1.0)? && is_gaussian_at(parts, &one, 3, 4.0)?);
+        Ok((!is_exact || is_gaussian()?).then_some(one))
+    }
+
+    /// The distribution of the other latents, given θ at this point. `None` if one cannot be covered.
+    pub(super) fn given(&self, point: &[f64]) -> Result<Option<Given>> {
+        Ok(match &self.rest {
+            Rest::Independent => self.lines(point)?.and_then(Lines::given),
+            Rest::Gaussian { parts, is_exact } => self.conditional((parts, *is_exact), point)?.map(Given::from),
+        })
+    }
+
     /// The log density of the first θ up to this level, with all other latents integrated out. `None` if that cannot be done.
     pub(super) fn log_marginal(&self, level: usize, point: &[f64]) -> Result<Option<f64>> {
         if level == self.outer.len() {
-            return Ok(self.inner(point)?.map(|inner| inner.log_integral()));
+            return Ok(match &self.rest {
+                Rest::Independent => self.lines(point)?.map(|lines| lines.log_integral()),
+                Rest::Gaussian { parts, is_exact } => {
+                    self.conditional((parts, *is_exact), point)?.as_ref().map(log_integral)
+                }
+            });
         }
         Ok(self.outer(level, point)?.map(|density| density.log_integral()))
     }
@@ -246,10 +201,10 @@ impl<'a> Quadrature<'a> {
             let at = |x: &f64| {
                 let mut point = point.to_vec();
                 point[latent] = *x;
-                Ok(self.log_marginal(level + 1, &point)?.map(|log_p| (*x, log_p)))
+                // Far away it may not be known.
+                Ok((*x, self.log_marginal(level + 1, &point)?.unwrap_or(f64::NAN)))
             };
-            let found: Vec<Option<(f64, f64)>> = nodes.par_iter().map(at).collect::<Result<_>>()?;
-            let Some(found) = found.into_iter().collect::<Option<Vec<_>>>() else { return Ok(None) };
+            let found: Vec<(f64, f64)> = nodes.par_iter().map(at).collect::<Result<_>>()?;
             density.add(found.into_iter());
             match density.wanted() {
                 Wanted::Nodes(wanted) => nodes = wanted,

@@ -46,14 +46,24 @@ impl SparseCurvature {
     /// For a model that knows which latents are coupled; `None` if it does not, or if its curvature is not sparse.
     pub(in crate::infer) fn new(model: &dyn Model, continuous: &[usize]) -> Option<Self> {
         let n = continuous.len();
-        let mut number = vec![None; model.latents().len()];
-        continuous.iter().enumerate().for_each(|(k, i)| number[*i] = Some(k as u32));
-        let of_pair = |[i, j]: &[u32; 2]| Some([number[*i as usize]?, number[*j as usize]?]);
-        let pairs: Vec<[u32; 2]> = model.coupled()?.iter().filter_map(of_pair).collect();
-        let pattern = SparsePattern::new(n, &pairs)?;
+        let pattern = SparsePattern::new(n, &pairs(model.coupled()?, model.latents().len(), continuous))?;
         if pattern.factor_len() as f64 > DENSE * (n * n) as f64 {
             return None;
         }
+        Self::with(pattern).filter(|sparse| 2 * sparse.probes.len() <= n)
+    }
+
+    /// For any model, whether its curvature is sparse or not: for few latents.
+    pub(in crate::infer) fn of_few(model: &dyn Model, continuous: &[usize]) -> Option<Self> {
+        let len = model.latents().len();
+        let all = || (0..len as u32).flat_map(|i| (0..i).map(move |j| [j, i])).collect::<Vec<_>>();
+        let pairs =
+            model.coupled().map_or_else(|| pairs(&all(), len, continuous), |coupled| pairs(coupled, len, continuous));
+        Self::with(SparsePattern::new(continuous.len(), &pairs)?)
+    }
+
+    fn with(pattern: SparsePattern) -> Option<Self> {
+        let n = pattern.len();
         let mut near: Vec<Vec<usize>> = vec![Vec::new(); n];
         for j in 0..n {
             for at in pattern.column(j) {
@@ -66,9 +76,6 @@ impl SparseCurvature {
         }
         let group = MANY.iter().filter_map(|many| groups(&near, *many)).min_by_key(|(_, len)| *len)?.0;
         let len = group.iter().max().map_or(0, |last| last + 1);
-        if 2 * len > n {
-            return None;
-        }
         let mut probes = vec![(Vec::new(), Vec::new()); len];
         group.iter().enumerate().for_each(|(i, group)| probes[*group].0.push(i));
         let is_alone = |i: usize| probes[group[i]].0.len() == 1;
@@ -165,6 +172,11 @@ impl SparseCurvature {
         Ok(jobs.iter().enumerate().map(of_job).collect())
     }
 
+    /// The gradients that it takes.
+    pub(in crate::infer) fn gradients_len(&self) -> usize {
+        2 * self.probes.len()
+    }
+
     /// Whether no two latents are coupled.
     pub(in crate::infer) fn is_diagonal(&self) -> bool {
         self.pattern.entries_len() == self.pattern.len()
@@ -205,6 +217,13 @@ impl SparseCurvature {
             }
         }
     }
+}
+
+/// The pairs of these latents that are coupled, with their numbers among these.
+fn pairs(coupled: &[[u32; 2]], len: usize, continuous: &[usize]) -> Vec<[u32; 2]> {
+    let mut number = vec![None; len];
+    continuous.iter().enumerate().for_each(|(k, i)| number[*i] = Some(k as u32));
+    coupled.iter().filter_map(|[i, j]| Some([number[*i as usize]?, number[*j as usize]?])).collect()
 }
 
 /// The group of each latent, and how many there are: those with more than `many` neighbours are alone, and no two others of a group share

@@ -25,6 +25,12 @@ impl Coupled {
         Self::new(len + 1, pairs, walk)
     }
 
+    /// A random walk of this many levels with an unknown precision, each observed with an error: Gaussian given the precision.
+    pub(super) fn levels(len: usize) -> Self {
+        let pairs = (1..=len as u32).flat_map(|t| [[0, t], [t, (t + 1).min(len as u32)]]).collect();
+        Self::new(len + 1, pairs, levels)
+    }
+
     /// This many effects on the logit of a probability, with an unknown mean: latents that are coupled with that one only. The first has
     /// no success in four trials, the next one, and so on.
     pub(super) fn effects(len: usize) -> Self {
@@ -46,6 +52,65 @@ impl Coupled {
         let pairs = (0..len as u32).flat_map(|i| (0..i).map(move |j| [j, i])).collect();
         Self::new(len, pairs, normal)
     }
+
+    /// The same with the integral, beside as large a mode of standard deviations 0.3 where the first is 9 standard deviations away and the
+    /// others are at their means.
+    pub(super) fn normal_and_narrow(len: usize) -> Self {
+        let Self { latents, pairs, .. } = Self::normal(len);
+        Self { latents, pairs, density: normal_and_narrow }
+    }
+
+    /// The same for [`bent`] of each latent, so that none is Gaussian given others.
+    pub(super) fn bent(len: usize) -> Self {
+        let Self { latents, pairs, .. } = Self::normal(len);
+        Self { latents, pairs, density: bent_normal }
+    }
+}
+
+/// The log integral of as many normal latents, and the mean and the variance of each, by the formula of Sherman and Morrison.
+pub(super) fn of_normal(n: usize) -> (f64, (f64, f64)) {
+    let determinant = 1.0 + 0.5 * n as f64;
+    let log_integral = 0.5 * (n as f64 * (2.0 * std::f64::consts::PI).ln() - determinant.ln());
+    (log_integral, (0.7, 1.0 - 0.5 / determinant))
+}
+
+/// Where the narrow mode is, and its standard deviation.
+pub(super) fn narrow(n: usize) -> (Vec<f64>, f64) {
+    let (_, (mean, variance)) = of_normal(n);
+    let mut at = vec![mean; n];
+    at[0] += 9.0 * variance.sqrt();
+    (at, 0.3)
+}
+
+fn normal_and_narrow(z: &[f64], d: &mut [f64]) -> f64 {
+    let (n, mut of_wide) = (z.len(), vec![0.0; z.len()]);
+    let wide = normal(z, &mut of_wide);
+    let (at, sd) = narrow(n);
+    let squared: f64 = z.iter().zip(&at).map(|(x, at)| ((x - at) / sd).powi(2)).sum();
+    let constant = of_normal(n).0 - n as f64 * (sd.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln());
+    let narrow = constant - 0.5 * squared;
+    let top = wide.max(narrow);
+    let total = top + ((wide - top).exp() + (narrow - top).exp()).ln();
+    for (i, d) in d.iter_mut().enumerate() {
+        *d += (wide - total).exp() * of_wide[i] - (narrow - total).exp() * (z[i] - at[i]) / (sd * sd);
+    }
+    total
+}
+
+/// An increasing function.
+pub(super) fn bent(x: f64) -> f64 {
+    x + 0.2 * x * x * x
+}
+
+fn bent_normal(z: &[f64], d: &mut [f64]) -> f64 {
+    let u: Vec<f64> = z.iter().map(|x| bent(*x)).collect();
+    let mut log_p = normal(&u, d);
+    for (x, d) in z.iter().zip(d) {
+        let slope = 1.0 + 0.6 * x * x;
+        log_p += slope.ln();
+        *d = *d * slope + 1.2 * x / slope;
+    }
+    log_p
 }
 
 fn product(z: &[f64], d: &mut [f64]) -> f64 {
@@ -72,13 +137,32 @@ fn normal(z: &[f64], d: &mut [f64]) -> f64 {
 }
 
 fn walk(z: &[f64], d: &mut [f64]) -> f64 {
-    let log_precision = z[0];
-    let mut total = -0.5 * (log_precision - 3.0).powi(2);
-    d[0] -= log_precision - 3.0;
+    let mut total = steps(z, d, 3.0);
     for t in 0..z.len() - 1 {
         let (x, count) = (z[t + 1], f64::from((t * 7 % 5) as u32));
         total += count * x - x.exp();
         d[t + 1] += count - x.exp();
+    }
+    total
+}
+
+fn levels(z: &[f64], d: &mut [f64]) -> f64 {
+    let mut total = steps(z, d, 0.0);
+    for t in 0..z.len() - 1 {
+        let off = f64::from((t * 7 % 5) as u32) - 2.0 - z[t + 1];
+        total -= off * off;
+        d[t + 1] += 2.0 * off;
+    }
+    total
+}
+
+/// The log density of the steps of a walk, with this mean of the log precision.
+fn steps(z: &[f64], d: &mut [f64], mean: f64) -> f64 {
+    let log_precision = z[0];
+    let mut total = -0.5 * (log_precision - mean).powi(2);
+    d[0] -= log_precision - mean;
+    for t in 0..z.len() - 1 {
+        let x = z[t + 1];
         let (precision, before) = if t == 0 { (1.0, 0.0) } else { (log_precision.exp(), z[t]) };
         total -= 0.5 * precision * (x - before).powi(2);
         d[t + 1] -= precision * (x - before);
