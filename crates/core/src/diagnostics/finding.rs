@@ -40,6 +40,12 @@ pub enum Finding {
         #[serde(deserialize_with = "nullable")]
         drawn: f64,
     },
+    /// The draws miss rare values of a latent that determine its standard deviation.
+    MissedSpread {
+        latent: String,
+        #[serde(deserialize_with = "nullable")]
+        wider: f64,
+    },
     /// Fits from different starts have different means.
     RestartsDisagree {
         #[serde(deserialize_with = "nullable")]
@@ -205,6 +211,10 @@ impl fmt::Display for Finding {
                 "a tail of {latent} has about {:.0} % of the posterior, but only {:.1} % of the draws are there",
                 percent(*share),
                 percent(*drawn)
+            ),
+            Self::MissedSpread { latent, wider } => write!(
+                f,
+                "{latent} has rare values that the draws miss; with them its standard deviation would be about {wider:.1} times as large"
             ),
             Self::RestartsDisagree { rhat, latent } => {
                 write!(

@@ -117,9 +117,12 @@ impl Inferred {
             let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
             add(Severity::Distrust, finding, vec![other_method(suggested)]);
         }
-        if let Some(MissedTail { latent, share, drawn }) = self.missed_tail.clone() {
-            let finding = Finding::MissedTail { latent, share, drawn };
-            add(Severity::Distrust, finding, Vec::new());
+        if let Some(MissedTail { latent, share, drawn, is_large, wider }) = self.missed_tail.clone() {
+            let (severity, finding) = match is_large {
+                true => (Severity::Distrust, Finding::MissedTail { latent, share, drawn }),
+                false => (Severity::MeansOnly, Finding::MissedSpread { latent, wider }),
+            };
+            add(severity, finding, Vec::new());
         }
         if let Some(Restarts { rhat: Some(rhat), latent, .. }) = &self.restarts
             && *rhat > RESTARTS_RHAT_MAX

@@ -8,6 +8,7 @@ use super::stages::adaptive_importance::effective;
 use super::stages::division::may_suit;
 use super::stages::importance::{KeptDraws, OVERSAMPLED};
 use super::stages::missed_modes::missed_mode;
+use super::stages::missed_tail::missed_tail;
 use super::stages::nested_laplace::Nested;
 use super::stages::pathfinder::Mode;
 use super::stages::places::Seen;
@@ -114,12 +115,21 @@ pub(super) fn is_default(settings: &InferSettings) -> bool {
 }
 
 /// Replaces the draws with those by quadrature.
-pub(super) fn with_quadrature(inferred: Inferred, found: Integrated, known: &[Mode]) -> Inferred {
+pub(super) fn with_quadrature(
+    inferred: Inferred,
+    whitened: &WhitenedModel<dyn Model + '_>,
+    found: Integrated,
+    known: &[Mode],
+    seed: u64,
+) -> Result<Inferred> {
     let Integrated { z, log_evidence, summary } = found;
     let mut bounds = inferred.bounds;
     bounds.log_evidence = log_evidence;
     let missed_mode = missed_mode(&z, log_evidence.value, known);
-    Inferred {
+    let log_evidence = log_evidence.value;
+    // Lines end where there is nothing any more.
+    let missed_tail = if summary.is_exact { None } else { missed_tail(whitened.model(), &z, log_evidence, seed)? };
+    Ok(Inferred {
         z,
         bounds,
         missed_mode,
@@ -129,9 +139,9 @@ pub(super) fn with_quadrature(inferred: Inferred, found: Integrated, known: &[Mo
         moved: None,
         drifting: None,
         superchains: None,
-        missed_tail: None,
+        missed_tail,
         nuts: None,
         bridge: None,
         ..inferred
-    }
+    })
 }

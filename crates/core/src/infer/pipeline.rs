@@ -313,7 +313,7 @@ fn finish(
         whitening,
     };
     if let Some(found) = quadrature {
-        return Ok(with_quadrature(inferred, found, known));
+        return with_quadrature(inferred, whitened, found, known, settings.seed);
     }
     match checked {
         Some(_) if is_near && inferred.verdict() == Verdict::Trust => {
@@ -323,7 +323,7 @@ fn finish(
         run if (is_nuts || run.is_some() && needs_chains(&inferred, whitened, settings)) && !work.is_over()? => {
             let chains = run.as_ref().map(|run| run.one_of_each(&u));
             if let Some(found) = integrated(whitened, (&u, chains.as_ref()), (known, ends), MUCH, work)? {
-                return Ok(with_quadrature(inferred, found, known));
+                return with_quadrature(inferred, whitened, found, known, settings.seed);
             }
             with_chains(inferred, (whitened, q, &of_q), (run.as_ref(), &delivered), known, work)
         }

@@ -306,6 +306,10 @@ pub struct MissedTail {
     pub share: f64,
     /// The share of the draws that lie there.
     pub drawn: f64,
+    /// Whether it matters for the mean, and not only for the standard deviation.
+    pub is_large: bool,
+    /// How many times as wide the posterior is with it, in standard deviations.
+    pub wider: f64,
 }
 
 impl Default for MoveSummary {

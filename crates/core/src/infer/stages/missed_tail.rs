@@ -10,12 +10,15 @@ use crate::model::Model;
 use hyperprior_math::batch::Batch;
 
 /// The distances from the mean at which the density is evaluated, in standard deviations.
-const DISTANCES: [f64; 9] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0];
-/// A density is negligible if it, times its distance, is below this share.
-const NEGLIGIBLE: f64 = 0.01;
-/// A tail with a smaller share of the posterior does not matter, and one with less than `FEW` of its share of the draws was missed.
+const DISTANCES: [f64; 15] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0];
+/// A density is negligible if it, times the cube of its distance, adds less than this to the variance.
+const NEGLIGIBLE: f64 = 0.005;
+/// A tail with a smaller share of the posterior does not matter, and one with less than `FEW` of its share of the draws was missed. One that
+/// moves the mean by more standard deviations than this, or adds more to the variance, was missed too.
 const SHARE_MIN: f64 = 0.03;
 const FEW: f64 = 0.4;
+const SHIFT_MIN: f64 = 0.2;
+const VARIANCE_MIN: f64 = 0.35;
 /// The cost, in additions, within which latents are examined, and how many are in any case.
 const WORK: f64 = 5e9;
 const LEAST: usize = 4;
@@ -37,11 +40,19 @@ pub(in crate::infer) fn missed_tail(
     for (latent, _) in latents.into_iter().take(((WORK / each) as usize).max(LEAST)) {
         let marginal = scaled.marginal(latent);
         for side in [1.0, -1.0] {
-            let share = share_beyond(&marginal, side, log_evidence, seed)?;
-            let is_there = |x: &&f64| side * **x > DISTANCES[0];
-            let drawn = scaled.u.column(latent).iter().filter(is_there).count() as f64 / z.draws_len() as f64;
-            if share > SHARE_MIN && drawn < FEW * share && found.as_ref().is_none_or(|other| share > other.share) {
-                found = Some(MissedTail { latent: model.latents().name(latent), share, drawn });
+            let Beyond { share, shift, variance } = beyond(&marginal, side, log_evidence, seed)?;
+            let drawn = Beyond::of_draws(scaled.u.column(latent), side);
+            let (shift, variance) = (shift - drawn.shift, variance - drawn.variance);
+            let wider = (1.0 + variance.max(0.0)).sqrt();
+            let is_large = share > SHARE_MIN && drawn.share < FEW * share || shift > SHIFT_MIN * wider;
+            let name = || model.latents().name(latent);
+            if is_large || variance > VARIANCE_MIN {
+                let tail = MissedTail { latent: name(), share, drawn: drawn.share, is_large, wider };
+                let is_worse =
+                    |other: &MissedTail| (is_large, share, wider) > (other.is_large, other.share, other.wider);
+                if found.as_ref().is_none_or(is_worse) {
+                    found = Some(tail);
+                }
             }
         }
     }
@@ -73,20 +84,80 @@ pub fn log_marginal(model: &dyn Model, z: &Batch, latent: usize, at: &[f64], see
     at.iter().map(|at| marginal.log_mass(*at, &mut point, seed)).collect()
 }
 
-/// The share of the posterior beyond the first distance, by the trapezium rule.
-fn share_beyond(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Result<f64> {
+/// What lies beyond the first distance on one side.
+#[derive(Clone, Copy, Default)]
+struct Beyond {
+    /// Its share of the posterior.
+    share: f64,
+    /// What it adds to the mean, and to the variance.
+    shift: f64,
+    variance: f64,
+}
+
+impl Beyond {
+    /// Of draws with mean 0 and variance 1.
+    fn of_draws(u: &[f64], side: f64) -> Self {
+        let far = || u.iter().map(|x| side * x).filter(|x| *x > DISTANCES[0]);
+        let len = u.len() as f64;
+        let (shift, variance) = (far().sum::<f64>() / len, far().map(|x| x * x).sum::<f64>() / len);
+        Self { share: far().count() as f64 / len, shift, variance }
+    }
+}
+
+/// The integral of a function with these values at the ends of an interval of this length, if it is log-linear between them.
+fn log_linear(length: f64, from: f64, to: f64) -> f64 {
+    let rise = (to / from).ln();
+    if !rise.is_finite() || rise.abs() < 1e-3 { 0.5 * length * (from + to) } else { length * (to - from) / rise }
+}
+
+/// What lies beyond the first distance, if the density is log-linear between those at which it is known.
+fn beyond(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Result<Beyond> {
     let mut point = marginal.farthest(side);
-    let (mut share, mut before): (f64, Option<(f64, f64)>) = (0.0, None);
-    for distance in DISTANCES {
-        let Some(log_mass) = marginal.log_mass(side * distance, &mut point, seed)? else { break };
+    let (mut found, mut before): (Beyond, Option<(f64, f64)>) = (Beyond::default(), None);
+    for at in DISTANCES {
+        let Some(log_mass) = marginal.log_mass(side * at, &mut point, seed)? else { break };
         let density = (log_mass - log_evidence).exp();
         if let Some((last, there)) = before {
-            share += 0.5 * (distance - last) * (density + there);
+            let of_power = |power: i32| log_linear(at - last, there * last.powi(power), density * at.powi(power));
+            found.share += of_power(0);
+            found.shift += of_power(1);
+            found.variance += of_power(2);
         }
-        if density * distance < NEGLIGIBLE {
+        if density * at.powi(3) < NEGLIGIBLE {
             break;
         }
-        before = Some((distance, density));
+        before = Some((at, density));
     }
-    Ok(share / (1.0 + share))
+    // The evidence may not know of it either.
+    let all = 1.0 + found.share;
+    Ok(Beyond { share: found.share / all, shift: found.shift / all, variance: found.variance / all })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+mod tests {
+    use super::super::test_models::Coupled;
+    use super::*;
+    use hyperprior_math::random::stream;
+    use rand::RngExt;
+    use rand_distr::{Distribution, StandardNormal};
+
+    /// Draws of two latents of which a share is thirty times as wide.
+    fn draws(share: f64) -> Batch {
+        let mut rng = stream(1, 0, 0, 0);
+        let mut one = || {
+            let e: f64 = StandardNormal.sample(&mut rng);
+            if rng.random::<f64>() < share { 30.0 * e } else { e }
+        };
+        Batch::from_columns((0..8000).map(|_| one()).collect(), 4000)
+    }
+
+    /// Catches a standard deviation that rare values determine and no draw shows: 1, and in truth √(0.99 + 0.01 · 900) = 3.16, half of
+    /// whose square is on each side.
+    #[test]
+    fn rare_values_that_determine_the_spread_are_missed() {
+        let missed = missed_tail(&Coupled::rare(2), &draws(0.0), 0.0, 1).unwrap().unwrap();
+        assert!(!missed.is_large && (missed.wider - 5.5_f64.sqrt()).abs() < 0.1, "{missed:?}");
+        assert_eq!(missed_tail(&Coupled::rare(2), &draws(0.01), 0.0, 1).unwrap(), None);
+    }
 }

@@ -47,6 +47,11 @@ impl Coupled {
         Self::new(len, Vec::new(), squares)
     }
 
+    /// This many independent standard normal latents, but for one value in a hundred, which has a standard deviation of 30.
+    pub(super) fn rare(len: usize) -> Self {
+        Self::new(len, Vec::new(), rare)
+    }
+
     /// Normal latents, all coupled with each other, with a precision of 1.5 each and of 0.5 between any two, and a mean of 0.7.
     pub(super) fn normal(len: usize) -> Self {
         let pairs = (0..len as u32).flat_map(|i| (0..i).map(move |j| [j, i])).collect();
@@ -95,6 +100,18 @@ fn normal_and_narrow(z: &[f64], d: &mut [f64]) -> f64 {
         *d += (wide - total).exp() * of_wide[i] - (narrow - total).exp() * (z[i] - at[i]) / (sd * sd);
     }
     total
+}
+
+fn rare(z: &[f64], d: &mut [f64]) -> f64 {
+    let mut log_p = 0.0;
+    for (x, d) in z.iter().zip(d) {
+        let of =
+            |share: f64, sd: f64| share / sd * (-0.5 * (x / sd).powi(2)).exp() / (2.0 * std::f64::consts::PI).sqrt();
+        let [usual, far] = [of(0.99, 1.0), of(0.01, 30.0)];
+        log_p += (usual + far).ln();
+        *d -= x * (usual + far / 900.0) / (usual + far);
+    }
+    log_p
 }
 
 /// An increasing function.
