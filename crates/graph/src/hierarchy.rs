@@ -52,6 +52,27 @@ pub(super) fn candidates(graph: &Graph) -> Vec<bool> {
         .collect()
 }
 
+/// Marks the latents on which the scales of candidates depend.
+pub(super) fn scale_latents(graph: &Graph, candidates: &[bool]) -> Vec<bool> {
+    let mut is_wanted = vec![false; graph.arena.len()];
+    for (l, leaf) in graph.leaves.iter().enumerate() {
+        if let (true, AnyDistribution::Scalar(own)) = (candidates[l], &graph.random[leaf.random as usize].distribution)
+        {
+            scales(own).into_iter().for_each(|e| is_wanted[e.0 as usize] = true);
+        }
+    }
+    let mut found = vec![false; graph.leaves.len()];
+    for e in (0..graph.arena.len()).rev() {
+        if is_wanted[e] {
+            match graph.arena.node(Expr(e as u32)) {
+                Node::Leaf(l) => found[l as usize] = true,
+                _ => graph.arena.operands(Expr(e as u32), |operand| is_wanted[operand.0 as usize] = true),
+            }
+        }
+    }
+    found
+}
+
 /// Marks the candidates in long chains, such as the states of a random walk: each is the location of the next. Relative to the one before,
 /// every state would depend on all before it.
 pub(super) fn chained(graph: &Graph, candidates: &[bool]) -> Vec<bool> {

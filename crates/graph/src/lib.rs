@@ -7,6 +7,7 @@
 mod algebra;
 mod beta_between;
 mod builder;
+mod by_mass;
 mod capabilities;
 mod centring;
 mod constraint;

@@ -8,6 +8,7 @@
 //! zero are not centred at all.
 //! All are the same model, so that the degrees affect how hard it is to fit, never its posterior.
 
+use super::by_mass::{ByMass, SEED, START_DRAWS, draws_at};
 use super::centring::{Centring, Degree, Degrees};
 use super::degree_fit::maximise;
 use super::elimination::Marginalise;
@@ -18,17 +19,14 @@ use super::model::GraphModel;
 use super::neck::with_neck;
 use super::node::Graph;
 use super::unconstrained::{Coordinate, Transform};
-use hyperprior::infer::{Mode, mode_search};
+use hyperprior::infer::{gaussian_at, mode_search};
 use hyperprior::{Model, Quiet, Result};
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, standard_normals, stream};
 
-/// The seed of the search and of the fit, which are part of the model.
-const SEED: u64 = 1;
-/// The draws of the Gaussian at the mode, from which the factorised one starts.
-const START_DRAWS: usize = 64;
 /// A degree this close to 0 or 1 is 0 or 1.
 const CLOSE: f64 = 0.1;
+/// By how many nats the ELBO of a Gaussian with centring must be higher to be preferred.
+const GAIN_MIN: f64 = 2.0;
 
 impl GraphModel {
     /// The same model with learnt degrees of centring; unchanged if it has no hierarchy, if discrete latents are not marginalised,
@@ -84,7 +82,7 @@ impl GraphModel {
     }
 
     /// The values of the graph's latents at each draw of the coordinates; those that are marginalised are left out.
-    fn latent_values(&self, z: &Batch) -> Vec<Vec<Option<f64>>> {
+    pub(super) fn latent_values(&self, z: &Batch) -> Vec<Vec<Option<f64>>> {
         let fitted: Vec<Option<Expr>> = self.unconstrained.leaves.clone();
         let wanted: Vec<Expr> = fitted.iter().flatten().copied().collect();
         let mut interpreter = Interpreter::new(&self.unconstrained.arena, &wanted);
@@ -95,19 +93,6 @@ impl GraphModel {
             })
             .collect()
     }
-}
-
-/// Draws of the Gaussian at a mode.
-fn draws_at(mode: &Mode) -> Batch {
-    let n = mode.z.len();
-    let mut streams: Vec<_> = (0..START_DRAWS as u64).map(|s| stream(SEED, Purpose::Centring.step(), 0, s)).collect();
-    let (mut noise, mut z) = (Batch::zeros(n, START_DRAWS), Batch::zeros(n, START_DRAWS));
-    standard_normals(&mut streams, &mut noise);
-    mode.whitening.multiply(&noise, &mut z);
-    for (i, at) in mode.z.iter().enumerate() {
-        z.column_mut(i).iter_mut().for_each(|x| *x += at);
-    }
-    z
 }
 
 /// Degrees of centring, and the latents in the middle of the mass; none for those that are marginalised.
@@ -129,7 +114,8 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
     // Without centring there is no funnel towards a scale of zero, so the mode is near the mass.
     let free = GraphModel::new(graph.clone(), which, &all(Degree::Fixed(0.0), &|_| [0.0; 2])).ok()?;
     let modes = mode_search(&free, &free.starts(SEED).ok()?, SEED, &mut Quiet).ok()?.modes;
-    let near = draws_at(&modes[0]);
+    let by_mass = ByMass::find(&free, which, candidates, &modes[0]);
+    let near = by_mass.as_ref().map_or_else(|| draws_at(&modes[0]).0, |found| found.near.clone());
     let references = free.references(&near);
     let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
     let mut places = learnt.places();
@@ -175,7 +161,24 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
                 (degree < 1.0).then_some(Centring { degree: Degree::Fixed(degree), reference, is_chained });
         }
     }
-    Some(Learnt { degrees, values })
+    let learnt = Learnt { degrees, values };
+    // A factorised Gaussian knows nothing of states that are tied to each other and to the data.
+    match by_mass.filter(|_| !has_neck.contains(&true)) {
+        Some(ByMass { elbo, values, .. }) if learnt.elbo(graph, which).is_none_or(|own| elbo > own + GAIN_MIN) => {
+            Some(Learnt { degrees: Degrees(vec![None; candidates.len()]), values })
+        }
+        _ => Some(learnt),
+    }
+}
+
+impl Learnt {
+    /// The ELBO of the Gaussian in the middle of the mass.
+    fn elbo(&self, graph: &Graph, which: &Marginalise) -> Option<f64> {
+        let model = GraphModel::new(graph.clone(), which, &self.degrees).ok()?;
+        let (point, _) = model.unconstrained_point(&mut model.places(), &|leaf| self.values[leaf]);
+        let point = point.into_iter().collect::<Option<Vec<f64>>>()?;
+        gaussian_at(&model, point, SEED).ok()?.map(|mode| mode.elbo)
+    }
 }
 
 #[cfg(test)]
@@ -184,6 +187,7 @@ mod tests {
     use super::*;
     use crate::builder::GraphBuilder;
     use crate::distribution::Distribution;
+    use hyperprior_math::random::stream;
     use rand::RngExt;
 
     /// Effects of every kind that can be centred to a degree, and an observation of each.

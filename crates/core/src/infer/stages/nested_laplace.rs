@@ -22,7 +22,7 @@ const KEPT: usize = 1024;
 /// How much wider than its guess the distribution is that θ is drawn from, at first and then.
 const WIDER: [f64; 2] = [1.5, 1.1];
 /// The most of θ that are searched for, the values in a round of the search, the most rounds, and the number of their random streams.
-const SEARCHED_MAX: usize = 8;
+pub(super) const SEARCHED_MAX: usize = 8;
 const SEARCHED: usize = 96;
 const SEARCH_ROUNDS: u64 = 20;
 const SEARCH_STREAM: u64 = 3;
@@ -61,12 +61,17 @@ pub(super) fn marginal_centre(
     seed: u64,
 ) -> Result<Option<Vec<f64>>> {
     let (n, theta) = (points.columns_len(), sparse.hubs());
-    let (k, others): (usize, Vec<usize>) = (theta.len(), (0..n).filter(|i| theta.binary_search(i).is_err()).collect());
-    if theta.is_empty() || k > SEARCHED_MAX {
+    let others: Vec<usize> = (0..n).filter(|i| theta.binary_search(i).is_err()).collect();
+    if theta.is_empty() || theta.len() > SEARCHED_MAX {
         return Ok(None);
     }
     let Some(curvature) = SparseCurvature::new(model, &others) else { return Ok(None) };
-    let mut parts = Parts::at(model, (theta, others), curvature, (0..n).map(|i| points.get(i, 0)).collect());
+    centre(Parts::at(model, (theta, others), curvature, (0..n).map(|i| points.get(i, 0)).collect()), points, seed)
+}
+
+/// The middle of the marginal of θ, which may be where it is at one of these points.
+pub(super) fn centre(mut parts: Parts, points: &Batch, seed: u64) -> Result<Option<Vec<f64>>> {
+    let k = parts.theta.len();
     let candidates: Vec<Vec<f64>> =
         (0..points.draws_len()).map(|s| parts.theta.iter().map(|i| points.get(*i, s)).collect()).collect();
     let found: Vec<Vec<Option<Conditional>>> =
@@ -239,8 +244,8 @@ mod tests {
     use crate::infer::stages::test_models::Coupled;
 
     /// The mean and the standard deviation of the precision's marginal by Laplace's method, on a grid.
-    fn on_grid(parts: &Parts) -> (f64, f64) {
-        let theta: Vec<Vec<f64>> = (0..160).map(|k| vec![3.0 + 0.05 * f64::from(k)]).collect();
+    fn on_grid(parts: &Parts, from: f64) -> (f64, f64) {
+        let theta: Vec<Vec<f64>> = (0..160).map(|k| vec![from + 0.05 * f64::from(k)]).collect();
         let found: Vec<Option<Conditional>> =
             theta.chunks(16).flat_map(|theta| parts.conditionals(theta).expect("no fault")).collect();
         let log_m: Vec<f64> = found
@@ -271,7 +276,7 @@ mod tests {
         let (_, factor) = sparse.definite(entries.expect("no fault").expect("finite"), FLAT).expect("a factor");
         let whitening = Whitening::Sparse(factor);
         let parts = Parts::new(&walk, &centre, &whitening).expect("a model of this kind");
-        let (mean, sd) = on_grid(&parts);
+        let (mean, sd) = on_grid(&parts, 3.0);
         assert!((centre[0] - mean).abs() < 0.3 * sd, "{} and {mean} ± {sd}", centre[0]);
         let nested = nested_laplace(&walk, (&centre, &whitening), 4000, 1).expect("no fault").expect("draws");
         let drawn: Vec<f64> = nested.by_marginal(4000).into_iter().map(|s| nested.z.get(0, s)).collect();

@@ -268,6 +268,16 @@ pub(in crate::infer) fn distance(from: &Mode, to: &[f64], continuous: &[usize]) 
     (x.iter().map(|x| x * x).sum::<f64>() / n.max(1) as f64).sqrt()
 }
 
+/// The Gaussian of a model with few latents, all continuous, with the curvature at a point; `None` if that is not finite.
+///
+/// # Errors
+/// Errors of the model.
+pub fn gaussian_at(model: &dyn Model, point: Vec<f64>, seed: u64) -> Result<Option<Mode>> {
+    let continuous: Vec<usize> = (0..point.len()).collect();
+    let Some(gradient) = model.gradient() else { return Ok(None) };
+    gaussian(Some(LogDensity::new(model, gradient, &continuous)), point, seed)
+}
+
 /// The Gaussian with the curvature at a point, and its ELBO.
 fn gaussian(density: Option<LogDensity>, point: Vec<f64>, seed: u64) -> Result<Option<Mode>> {
     let Some(density) = density.filter(|density| !density.continuous.is_empty()) else {
