@@ -355,6 +355,7 @@ impl GraphBuilder {
             random: self.random,
             leaves: self.leaves,
             named: self.named,
+            integrated: Vec::new(),
             origins: self.origins,
         })
     }

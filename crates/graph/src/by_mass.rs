@@ -16,6 +16,9 @@ pub(super) const START_DRAWS: usize = 64;
 /// The most latents of which a better place is looked for, and the mean difference of importance weights, in nats, with which it is.
 const SEARCHED_MAX: usize = 100;
 const POOR: f64 = 20.0;
+/// The evaluations for each latent that it takes, and the most work, in additions.
+const EVALUATIONS: f64 = 15_000.0;
+const WORK: f64 = 1e10;
 
 /// The Gaussian where the marginal of the scales has its mass, with the effects integrated out given them. With centring they are the
 /// easiest to integrate out.
@@ -32,7 +35,8 @@ impl ByMass {
     /// `None` if the Gaussian at the mode of a model without centring is good, or nothing better is found.
     pub(super) fn find(free: &GraphModel, which: &Marginalise, candidates: &[bool], mode: &Mode) -> Option<Self> {
         let (near, log_q) = draws_at(mode);
-        if free.latents().len() > SEARCHED_MAX || !is_poor(free, &near, &log_q) {
+        let n = free.latents().len();
+        if n > SEARCHED_MAX || EVALUATIONS * n as f64 * free.work() as f64 > WORK || !is_poor(free, &near, &log_q) {
             return None;
         }
         let centred = GraphModel::new(free.graph.clone(), which, &Degrees(vec![None; candidates.len()])).ok()?;
@@ -67,8 +71,10 @@ fn is_poor(model: &GraphModel, draws: &Batch, log_q: &[f64]) -> bool {
     let mut weights = vec![0.0; draws.draws_len()];
     let is_known = model.log_joint(draws, &mut weights).is_ok();
     weights.iter_mut().zip(log_q).for_each(|(w, log_q)| *w -= log_q);
+    // The sum over a count may not be known.
     let top = weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    is_known && weights.iter().map(|w| top - w).sum::<f64>() > POOR * weights.len() as f64
+    let below = |w: &f64| if w.is_nan() { f64::INFINITY } else { top - w };
+    is_known && !(weights.iter().map(below).sum::<f64>() <= POOR * weights.len() as f64)
 }
 
 impl GraphModel {

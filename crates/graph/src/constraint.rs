@@ -121,7 +121,7 @@ fn conditions(arena: &Expressions, e: Expr, is_true: bool, out: &mut Vec<Form>) 
 }
 
 /// Which expressions depend on a discrete latent.
-fn discrete(graph: &Graph) -> Vec<bool> {
+pub(super) fn discrete(graph: &Graph) -> Vec<bool> {
     let arena = &graph.arena;
     let mut discrete = vec![false; arena.len()];
     for i in 0..arena.len() {

@@ -15,8 +15,15 @@ impl Interpreter {
     /// Prepares to evaluate these expressions.
     pub(crate) fn new(arena: &Expressions, wanted: &[Expr]) -> Self {
         let reached = arena.reach(wanted);
-        let order = (0..arena.len() as u32).filter(|i| reached[*i as usize]).map(Expr).collect();
-        Self { order, values: vec![f64::NAN; arena.len()], gathered: Vec::new() }
+        let order: Vec<Expr> = (0..arena.len() as u32).filter(|i| reached[*i as usize]).map(Expr).collect();
+        let mut values = vec![f64::NAN; arena.len()];
+        // A latent may be drawn between constants that come after it.
+        for e in &order {
+            if let Node::Constant(x) = arena.node(*e) {
+                values[e.0 as usize] = x;
+            }
+        }
+        Self { order, values, gathered: Vec::new() }
     }
 
     /// The value of an expression after [`run`](Self::run).

@@ -9,6 +9,7 @@ mod beta_between;
 mod builder;
 mod by_mass;
 mod capabilities;
+mod censored;
 mod centring;
 mod constraint;
 mod counts;

@@ -74,7 +74,8 @@ impl Graph {
     /// [`Error::BadModel`] for a latent whose kind is not supported; [`Error::Model`] if the data are impossible whatever the
     /// latents are, or if a name is not that of a discrete latent.
     pub fn model_with(self, which: &Marginalise) -> Result<GraphModel> {
-        GraphModel::new(self, which, &Degrees::default())
+        let graph = if matches!(which, Marginalise::Auto) { self.with_intervals() } else { self };
+        GraphModel::new(graph, which, &Degrees::default())
     }
 }
 
@@ -199,15 +200,18 @@ impl GraphModel {
         &self.graph
     }
 
-    /// The names of the marginalised latents, in the order of elimination.
+    /// The names of the marginalised latents: discrete ones in the order of elimination, then censored ones.
     pub fn marginalised(&self) -> impl Iterator<Item = &str> {
-        self.order.iter().map(|l| self.unconstrained.coordinates[*l as usize].name.as_str())
+        let discrete = self.order.iter().map(|l| self.unconstrained.coordinates[*l as usize].name.as_str());
+        discrete.chain(self.graph.integrated.iter().map(|leaf| self.graph.leaves[*leaf as usize].name.as_str()))
     }
 
     /// The names of the latents that no observation depends on; they are drawn from their priors.
     pub fn prior_only(&self) -> impl Iterator<Item = &str> {
         let leaves = self.graph.leaves.iter().zip(&self.unconstrained.leaves);
-        leaves.filter(|(_, expr)| expr.is_none()).map(|(leaf, _)| leaf.name.as_str())
+        let is_integrated = |leaf: usize| self.graph.integrated.contains(&(leaf as u32));
+        let prior_only = leaves.enumerate().filter(move |(l, (_, expr))| expr.is_none() && !is_integrated(*l));
+        prior_only.map(|(_, (leaf, _))| leaf.name.as_str())
     }
 
     /// How many terms of the log joint contain a latent (its Markov blanket); 0 for continuous latents, which are not counted.

@@ -46,6 +46,8 @@ pub struct Graph {
     pub(crate) random: Vec<Random>,
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) named: Vec<(String, Expr)>,
+    /// The latents that are integrated out because nothing but an interval of them is observed.
+    pub(crate) integrated: Vec<u32>,
     /// Places in the source, as the front end words them.
     pub(crate) origins: Vec<String>,
 }

@@ -62,6 +62,9 @@ impl GraphModel {
             let is_discrete = self.graph.arena.known(own.expr).whole;
             let column = coordinate.and_then(|l| self.columns[l]);
             let (role, support) = match coordinate {
+                None if self.graph.integrated.contains(&(leaf as u32)) => {
+                    (Role::Marginalised, "an interval".to_owned())
+                }
                 None if self.unconstrained.leaves[leaf].is_none() => {
                     (Role::PriorOnly, format!("that of its {distribution} distribution"))
                 }

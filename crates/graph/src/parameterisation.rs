@@ -26,7 +26,7 @@ use hyperprior_math::batch::Batch;
 /// A degree this close to 0 or 1 is 0 or 1.
 const CLOSE: f64 = 0.1;
 /// By how many nats the ELBO of a Gaussian with centring must be higher to be preferred.
-const GAIN_MIN: f64 = 2.0;
+const GAIN_MIN: f64 = 5.0;
 
 impl GraphModel {
     /// The same model with learnt degrees of centring; unchanged if it has no hierarchy, if discrete latents are not marginalised,
@@ -164,7 +164,7 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
     let learnt = Learnt { degrees, values };
     // A factorised Gaussian knows nothing of states that are tied to each other and to the data.
     match by_mass.filter(|_| !has_neck.contains(&true)) {
-        Some(ByMass { elbo, values, .. }) if learnt.elbo(graph, which).is_none_or(|own| elbo > own + GAIN_MIN) => {
+        Some(ByMass { elbo, values, .. }) if learnt.elbo(graph, which).is_some_and(|own| elbo > own + GAIN_MIN) => {
             Some(Learnt { degrees: Degrees(vec![None; candidates.len()]), values })
         }
         _ => Some(learnt),

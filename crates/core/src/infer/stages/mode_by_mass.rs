@@ -25,20 +25,27 @@ pub fn mode_by_mass(model: &dyn Model, scales: &[usize], points: &Batch, seed: u
     if theta.is_empty() || theta.len() > SEARCHED_MAX || others.is_empty() || points.draws_len() == 0 {
         return Ok(None);
     }
-    let Some(gradient) = model.gradient() else { return Ok(None) };
+    let Some(gradient) = model.gradient().filter(|_| !(0..n).any(|i| model.latents().support(i).is_discrete())) else {
+        return Ok(None);
+    };
+    let mut log_p = vec![0.0; points.draws_len()];
+    model.log_joint(points, &mut log_p)?;
+    let finite = (0..points.draws_len()).filter(|s| log_p[*s].is_finite());
+    let Some(best) = finite.max_by(|a, b| log_p[*a].total_cmp(&log_p[*b])) else { return Ok(None) };
+    let mut first: Vec<f64> = (0..n).map(|i| points.get(i, best)).collect();
     let given_theta = LogDensity::new(model, gradient, &others);
     let mut points = points.clone();
     // Newton's method for many values at once takes few steps, and from far away more are needed.
     for _ in 0..CLIMBS {
-        let mut first: Vec<f64> = (0..n).map(|i| points.get(i, 0)).collect();
         climb(given_theta, &mut first)?;
         let Some(curvature) = SparseCurvature::of_few(model, &others) else { return Ok(None) };
-        let parts = Parts::at(model, (theta.clone(), others.clone()), curvature, first);
+        let parts = Parts::at(model, (theta.clone(), others.clone()), curvature, first.clone());
         let Some(mut point) = centre(parts, &points, seed)? else { return Ok(None) };
         let mut log_p = [0.0; 2];
         model.log_joint(&Batch::from_columns(point.clone(), 1), &mut log_p[..1])?;
         climb(given_theta, &mut point)?;
         points = Batch::from_columns(point.clone(), 1);
+        first.clone_from(&point);
         model.log_joint(&points, &mut log_p[1..])?;
         if !(log_p[1] > log_p[0] + CLIMBED) {
             return gaussian_at(model, point, seed);
