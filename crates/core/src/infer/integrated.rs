@@ -21,7 +21,7 @@ use crate::objective::Estimate;
 use hyperprior_math::batch::Batch;
 
 /// The work, in additions, that counts as no time at all, and the most work.
-pub(super) const LITTLE: f64 = 3e8;
+pub(super) const LITTLE: f64 = 6e8;
 pub(super) const MUCH: f64 = 1.2e10;
 /// The least share of the draws that is effective if all latents were integrated out on lines, or are Gaussian given those that were: their
 /// weights are nearly equal.

@@ -23,6 +23,8 @@ const DESCRIBING: f64 = 0.2;
 const NODES: f64 = 70.0;
 /// The most values of the first θ that the draws have, if there are one or two θ; and how many of θ for each of them.
 pub(super) const DRAWN: [(usize, usize); 2] = [(4096, 1), (1024, 4)];
+/// The work of placing a node, in additions, beside that of the density there.
+const PLACING: f64 = 1000.0;
 /// The values of θ in a round of importance sampling, and those that are kept.
 pub(super) const LEARNT: usize = 512;
 pub(super) const KEPT: usize = 2048;
@@ -41,6 +43,11 @@ fn evaluations_of(outer: usize, is_on_lines: bool, each: f64) -> f64 {
         _ => NODES * (NODES + DRAWN[1].0 as f64) + (DRAWN[1].0 * DRAWN[1].1) as f64,
     };
     values * each
+}
+
+/// The work of an evaluation.
+fn work_of(model: &dyn Model) -> f64 {
+    model.work() as f64 + PLACING
 }
 
 /// The parts of a model, and how they are integrated out.
@@ -68,7 +75,7 @@ impl Division<'_> {
     fn suits(&self, model: &dyn Model, work_max: f64) -> bool {
         self.outer.len() <= OUTER_MAX
             && self.inner.len() <= INNER_MAX
-            && self.evaluations() * model.work() as f64 <= work_max
+            && self.evaluations() * work_of(model) <= work_max
     }
 }
 
@@ -81,7 +88,7 @@ fn independent<'a>(model: &dyn Model) -> Division<'a> {
 
 /// The latents as θ and others that are Gaussian given θ.
 fn gaussian<'a>(model: &'a dyn Model, places: &[Place], seen: &Seen, work_max: f64) -> Result<Option<Division<'a>>> {
-    let (n, work) = (places.len(), model.work() as f64);
+    let (n, work) = (places.len(), work_of(model));
     // A model that does not know what is coupled may not have a gradient of its own.
     if model.coupled().is_none() || evaluations(n) * work > DESCRIBING * work_max {
         return Ok(None);
