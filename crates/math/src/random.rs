@@ -49,6 +49,8 @@ pub enum Purpose {
     NestedLaplace = u64::MAX - 16,
     /// Adaptive quadrature.
     Quadrature = u64::MAX - 17,
+    /// Tempered sequential Monte Carlo.
+    Tempering = u64::MAX - 18,
 }
 
 impl Purpose {

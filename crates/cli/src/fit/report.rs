@@ -160,6 +160,10 @@ fn plan(report: &FitReport) -> Lines {
     lines.extend(fit_history(inferred));
     let correction = match (report.settings.correct, &inferred.moved) {
         _ if let Some(found) = inferred.quadrature => by_quadrature(found),
+        _ if let Some(smc) = inferred.particles() => format!(
+            "{} particles of tempered SMC through {} temperatures, {} islands: bulk ESS {:.0}, tail ESS {:.0}",
+            smc.particles, smc.temperatures, smc.islands, smc.ess_bulk, smc.ess_tail
+        ),
         _ if let Some(nuts) = inferred.nuts.as_ref().filter(|nuts| nuts.is_used) => format!(
             "{} NUTS chains of {} draws after {} of warm-up: R̂ {:.3}, bulk ESS {:.0}, tail ESS {:.0}",
             nuts.chains, nuts.draws, nuts.warm_up, nuts.rhat, nuts.ess_bulk, nuts.ess_tail

@@ -3,14 +3,12 @@
 use super::diagnostic::{Diagnostic, Remedy, Severity, Verdict};
 use super::finding::Finding;
 use crate::infer::{
-    Correction, DIVERGENT_MAX, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX,
+    Correction, DIVERGENT_MAX, ESS_MEANS, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX,
     SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
 };
 
 /// Above this the importance weights have no mean.
 const NO_MEAN: f64 = 1.0;
-/// With a smaller one, means have errors above a fifth of a standard deviation.
-const ESS_MEANS: f64 = 100.0;
 /// Uncorrected draws are close to the posterior if importance weighting leaves this share of them effective.
 const EVEN_MIN: f64 = 0.8;
 /// Above this, the means of a latent differ between fits: those of two by more than a fifth of a standard deviation.
@@ -36,6 +34,8 @@ impl Inferred {
             } else {
                 "all latents but a few were integrated out by adaptive quadrature, and k̂ of the others is below its limit"
             }
+        } else if self.particles().is_some() {
+            "independent islands of tempered sequential Monte Carlo agree"
         } else if self.long_chains().is_some() {
             "chains of the No-U-Turn sampler from overdispersed starts agree"
         } else if self.is_confirmed() {
@@ -49,7 +49,7 @@ impl Inferred {
     /// The diagnostics behind the verdict, the most serious first.
     pub fn diagnostics(&self) -> Vec<Diagnostic> {
         let mut found: Vec<Diagnostic> = self.of_the_fit().into_iter().collect();
-        if self.long_chains().is_some() {
+        if self.is_replaced() {
             // The draws no longer depend on the approximation.
             found.iter_mut().for_each(|one| one.severity = Severity::Note);
         }
@@ -63,9 +63,14 @@ impl Inferred {
         found
     }
 
+    /// Whether particles or long chains agree, so that the draws are theirs or confirmed by them.
+    fn is_replaced(&self) -> bool {
+        self.particles().is_some() || self.long_chains().is_some()
+    }
+
     /// Whether the draws have mixed and superchains agree with them, so that they no longer depend on the approximation.
     fn is_confirmed(&self) -> bool {
-        self.quadrature.is_some() || self.long_chains().is_some() || self.have_mixed()
+        self.quadrature.is_some() || self.is_replaced() || self.have_mixed()
     }
 
     /// Whether the draws depend little on where they started.
@@ -163,7 +168,9 @@ impl Inferred {
             let severity = if self.is_confirmed() { Severity::Note } else { Severity::MeansOnly };
             add(severity, Finding::InvalidShare { share }, Vec::new());
         }
-        if let Some(nuts) = self.nuts.as_ref().filter(|nuts| !nuts.stopped && !nuts.is_used) {
+        if let Some(nuts) =
+            self.nuts.as_ref().filter(|nuts| !nuts.stopped && !nuts.is_used && self.particles().is_none())
+        {
             // Chains that are nearly done and agree with the draws confirm them; those of a poor approximation only if the chains know
             // the tails.
             let is_near = nuts.rhat <= RHAT_MAX;
@@ -180,13 +187,11 @@ impl Inferred {
             let severity = if is_near { Severity::MeansOnly } else { Severity::Distrust };
             add(severity, Finding::ChainsNotMixed { rhat, latent, ess: ess_bulk, divergent }, Vec::new());
         }
-        if let Some(nuts) = self.long_chains() {
-            if nuts.is_used && nuts.ess_tail < ESS_MIN {
-                add(
-                    Severity::MeansOnly,
-                    Finding::LowEffectiveSampleSize { ess: nuts.ess_tail },
-                    vec![other_method(&[])],
-                );
+        if self.is_replaced() {
+            let of_chains = self.long_chains().filter(|nuts| nuts.is_used).map(|nuts| nuts.ess_tail);
+            let of_tails = self.particles().map(|smc| smc.ess_tail).or(of_chains);
+            if let Some(ess) = of_tails.filter(|ess| *ess < ESS_MIN) {
+                add(Severity::MeansOnly, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
             }
             if let Some(missed) = self.superchains.as_ref().and_then(|chains| chains.missed.as_ref()) {
                 let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };

@@ -141,6 +141,7 @@ pub(super) fn with_quadrature(
         superchains: None,
         missed_tail,
         nuts: None,
+        smc: None,
         bridge: None,
         ..inferred
     })

@@ -5,6 +5,7 @@
 
 mod budget;
 mod derived;
+mod improved;
 mod integrated;
 mod long_chains;
 mod method;
@@ -14,6 +15,7 @@ mod posterior;
 mod result;
 mod settings;
 mod stages;
+mod tempering;
 
 pub use method::{Method, MethodError};
 pub use parts::{LikelihoodPart, PartError, Parts, PriorPart, RecursivePart};
@@ -21,9 +23,9 @@ pub use pipeline::infer;
 pub use posterior::{Posterior, Source};
 pub use result::{
     CandidateSummary, Inferred, MissedMode, MissedTail, MoveSummary, NutsSummary, QuadratureSummary, Restarts,
-    Superchains,
+    SmcSummary, Superchains,
 };
-pub(crate) use result::{DIVERGENT_MAX, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
+pub(crate) use result::{DIVERGENT_MAX, ESS_MEANS, ESS_MIN, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};

@@ -3,8 +3,8 @@
 
 use super::budget::{BudgetLedger, Length, Work, deadline};
 use super::derived::Derived;
-use super::integrated::{LITTLE, MUCH, integrated, with_quadrature};
-use super::long_chains::{needs_chains, with_chains};
+use super::improved::improved;
+use super::integrated::{LITTLE, integrated, with_quadrature};
 use super::method::Method;
 use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
 use super::settings::{Correction, DRAWS, InferSettings};
@@ -17,11 +17,12 @@ use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
+use super::stages::overdispersed::Delivered;
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
-use super::stages::superchains::{Delivered, SuperchainRun, superchains};
+use super::stages::superchains::{SuperchainRun, superchains};
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use super::stages::whitening::Whitening;
@@ -306,6 +307,7 @@ fn finish(
         missed_tail,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,
+        smc: None,
         quadrature: None,
         bridge: None,
         drifting,
@@ -315,20 +317,11 @@ fn finish(
     if let Some(found) = quadrature {
         return with_quadrature(inferred, whitened, found, known, settings.seed);
     }
-    match checked {
-        Some(_) if is_near && inferred.verdict() == Verdict::Trust => {
-            let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
-            Ok(Inferred { bridge, ..inferred })
-        }
-        run if (is_nuts || run.is_some() && needs_chains(&inferred, whitened, settings)) && !work.is_over()? => {
-            let chains = run.as_ref().map(|run| run.one_of_each(&u));
-            if let Some(found) = integrated(whitened, (&u, chains.as_ref()), (known, ends), MUCH, work)? {
-                return with_quadrature(inferred, whitened, found, known, settings.seed);
-            }
-            with_chains(inferred, (whitened, q, &of_q), (run.as_ref(), &delivered), known, work)
-        }
-        _ => Ok(inferred),
+    if checked.is_some() && is_near && inferred.verdict() == Verdict::Trust {
+        let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
+        return Ok(Inferred { bridge, ..inferred });
     }
+    improved(inferred, (whitened, q, &of_q), (checked.as_ref(), &delivered), known, work)
 }
 
 /// Superchains, if the draws were moved.

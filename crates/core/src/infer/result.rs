@@ -52,6 +52,8 @@ pub struct Inferred {
     pub superchains: Option<Superchains>,
     /// Chains of the No-U-Turn sampler; `None` if they were not needed.
     pub nuts: Option<NutsSummary>,
+    /// Tempered sequential Monte Carlo; `None` if it was not needed.
+    pub smc: Option<SmcSummary>,
     /// Which latents were integrated out by adaptive quadrature, if the draws are from there.
     pub quadrature: Option<QuadratureSummary>,
     /// The log evidence by bridge sampling, if long chains were needed.
@@ -67,6 +69,9 @@ pub struct Inferred {
 impl Inferred {
     /// The effective sample size of the draws. Importance weights reduce it, and MCMC moves make up for that as the draws mix.
     pub fn effective_sample_size(&self) -> f64 {
+        if let Some(smc) = self.particles() {
+            return smc.ess_bulk.min(self.z.draws_len() as f64);
+        }
         if let Some(nuts) = self.nuts.as_ref().filter(|nuts| nuts.is_used) {
             return nuts.ess_bulk.min(self.z.draws_len() as f64);
         }
@@ -82,6 +87,11 @@ impl Inferred {
     /// The log evidence: by bridge sampling, or else by importance sampling.
     pub fn log_evidence(&self) -> Estimate {
         self.bridge.unwrap_or(self.bounds.log_evidence)
+    }
+
+    /// Tempered sequential Monte Carlo, if the draws are its particles.
+    pub fn particles(&self) -> Option<&SmcSummary> {
+        self.smc.as_ref().filter(|smc| smc.is_used)
     }
 
     /// The chains of the No-U-Turn sampler, if they agree with each other and with the draws.
@@ -265,12 +275,48 @@ impl NutsSummary {
     }
 }
 
+/// Particles of tempered sequential Monte Carlo, which are the draws if nothing before was trusted and islands of them agree. See
+/// [`Inferred`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SmcSummary {
+    /// The number of islands, which share no particles.
+    pub islands: usize,
+    /// The number of particles of all islands.
+    pub particles: usize,
+    /// The number of temperatures.
+    pub temperatures: usize,
+    /// The moves of each particle.
+    pub moves: usize,
+    /// The smallest effective sample size of any latent's mean: its variance divided by the squared standard error over the islands.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub ess_bulk: f64,
+    /// The same for the shares below the 5 % and the 95 % quantile.
+    #[serde(default = "unknown", deserialize_with = "nullable")]
+    pub ess_tail: f64,
+    /// The latent with the smallest effective sample size.
+    pub latent: String,
+    /// Whether further moves left the marginals as they were.
+    pub is_stationary: bool,
+    /// Whether the draws are the particles.
+    pub is_used: bool,
+}
+
+impl SmcSummary {
+    /// Whether the islands agree enough for means.
+    pub fn is_useful(&self) -> bool {
+        self.is_stationary && self.ess_bulk >= ESS_MEANS
+    }
+}
+
 /// The largest R̂ of chains that agree.
 pub(crate) const CHAINS_RHAT_MAX: f64 = 1.02;
 /// The largest share of divergent transitions: where trajectories diverge, the chains may not go.
 pub(crate) const DIVERGENT_MAX: f64 = 0.02;
 /// The smallest effective sample size that is enough for means and quantiles.
 pub(crate) const ESS_MIN: f64 = 400.0;
+/// With a smaller one, means have errors above a fifth of a standard deviation.
+pub(crate) const ESS_MEANS: f64 = 100.0;
 
 /// The number of superchains.
 pub(crate) const SUPERCHAINS: usize = 16;

@@ -253,6 +253,7 @@ impl<'a> FitReport<'a> {
                 };
                 let evidence = inferred.log_evidence();
                 let by = match (inferred.quadrature, inferred.bridge) {
+                    _ if inferred.particles().is_some() => Estimator::TemperedSmc,
                     (Some(_), _) => Estimator::Quadrature,
                     (None, Some(_)) => Estimator::BridgeSampling,
                     (None, None) => Estimator::ImportanceSampling,
@@ -310,6 +311,7 @@ impl<'a> FitReport<'a> {
                 superchains: inferred.superchains.clone(),
                 quadrature: inferred.quadrature,
                 nuts: inferred.nuts.clone(),
+                smc: inferred.smc.clone(),
                 invalid_share: inferred.fitted.dropped,
             }),
             predictive: self.predictive.ppc.clone(),

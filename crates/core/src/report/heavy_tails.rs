@@ -10,6 +10,9 @@ use std::collections::HashSet;
 /// are then wrong.
 const HEAVY_MAX: f64 = 0.4;
 
+/// The same for quantities that have no variance. A few of many are named, and the spreads of the others can be trusted.
+const INFINITE_MAX: f64 = 0.1;
+
 /// The largest Monte Carlo error of a standard deviation, as a share of it.
 const SD_ERROR_MAX: f64 = 0.1;
 
@@ -45,10 +48,11 @@ pub(super) fn heavy_tails(
         .collect();
     let (worst, shape, sd_error) = heavy.iter().copied().reduce(|a, b| if b.2 > a.2 { b } else { a })?;
     let is_large = heavy.len() as f64 > HEAVY_MAX * continuous.len() as f64;
-    // A variance that does not exist, and an error that shows it.
-    let is_infinite =
-        heavy.iter().any(|(i, shape, sd_error)| *shape > 0.5 && *sd_error > SD_ERROR_MAX && !is_derived(*i));
-    let severity = if is_large || is_infinite { Severity::MeansOnly } else { Severity::Note };
+    // Variances that do not exist, and errors that show it: these standard deviations are wrong.
+    let is_infinite = |found: &&(usize, f64, f64)| found.1 > 0.5 && found.2 > SD_ERROR_MAX && !is_derived(found.0);
+    let infinite = heavy.iter().filter(is_infinite).count() as f64;
+    let are_many = infinite > INFINITE_MAX * continuous.len() as f64;
+    let severity = if is_large || are_many { Severity::MeansOnly } else { Severity::Note };
     let name = draws.columns()[worst].name.clone();
     let finding = Finding::HeavyTails { heavy: heavy.len(), of: continuous.len(), name, shape, sd_error };
     Some(Diagnostic::new(severity, finding, Vec::new()))

@@ -5,7 +5,7 @@
 
 use crate::diagnostics::{Diagnostic, Verdict};
 use crate::fit::StepSizeStage;
-use crate::infer::{CandidateSummary, NutsSummary, QuadratureSummary, Restarts, Superchains};
+use crate::infer::{CandidateSummary, NutsSummary, QuadratureSummary, Restarts, SmcSummary, Superchains};
 use crate::json::{nullable, nullables};
 use crate::posterior::{Parameters, PpcArray, Summary};
 use serde::{Deserialize, Serialize};
@@ -123,6 +123,8 @@ pub enum Estimator {
     BridgeSampling,
     /// Adaptive quadrature.
     Quadrature,
+    /// Tempered sequential Monte Carlo.
+    TemperedSmc,
     /// An exact sum.
     Summation,
 }
@@ -135,7 +137,7 @@ impl Evidence {
         match self.by {
             Estimator::Summation => true,
             _ if verdict == Some(Verdict::Distrust) => false,
-            Estimator::BridgeSampling | Estimator::Quadrature => self.standard_error < TIGHT,
+            Estimator::BridgeSampling | Estimator::Quadrature | Estimator::TemperedSmc => self.standard_error < TIGHT,
             Estimator::ImportanceSampling => {
                 let is_tight = self.log - elbo < TIGHT;
                 has_converged && (is_khat_good || (verdict == Some(Verdict::Trust) && is_tight))
@@ -177,6 +179,8 @@ pub struct FitHistory {
     pub quadrature: Option<QuadratureSummary>,
     /// Chains of the No-U-Turn sampler, if they were needed.
     pub nuts: Option<NutsSummary>,
+    /// Tempered sequential Monte Carlo, if it was needed.
+    pub smc: Option<SmcSummary>,
     /// The share of the fit's draws that were invalid in the model.
     #[serde(deserialize_with = "nullable")]
     pub invalid_share: f64,

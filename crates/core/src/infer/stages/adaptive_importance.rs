@@ -1,6 +1,6 @@
 //! Adaptive importance sampling of a few latents: a proposal with long tails, and weights to a power.
 
-use super::resample::systematic;
+use super::resample::{MIDDLE, systematic};
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::Stream;
 use hyperprior_math::special::{ln_gamma, log_sum_exp};
@@ -88,7 +88,7 @@ impl Kernels {
         let bandwidth = (4.0 / ((k + 2.0) * KERNELS as f64)).powf(1.0 / (k + 4.0));
         let scale = Proposal::of(values, log_weights, bandwidth)?.scale;
         let at = |s: usize| Proposal { mean: values[s].clone(), scale: scale.clone() };
-        let narrow = systematic(log_weights, log_sum_exp(log_weights), KERNELS).map(at).collect();
+        let narrow = systematic(log_weights, log_sum_exp(log_weights), KERNELS, MIDDLE).map(at).collect();
         Some(Self { wide, narrow })
     }
 

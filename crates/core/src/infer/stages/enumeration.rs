@@ -1,6 +1,6 @@
 //! Models with few discrete latents and no others: every state is evaluated, and the draws are exact.
 
-use super::resample::systematic;
+use super::resample::{MIDDLE, systematic};
 use crate::error::{Error, Result};
 use crate::exact::Grid;
 use crate::infer::method::Method;
@@ -79,7 +79,7 @@ pub fn enumerated<'s>(
     // Mixed by a stride, so that any part of the draws is like the whole.
     let mut z = Batch::zeros(latents.len(), settings.draws);
     let stride = stride(settings.draws);
-    for (s, state) in systematic(&log_joint, log_evidence, settings.draws).enumerate() {
+    for (s, state) in systematic(&log_joint, log_evidence, settings.draws, MIDDLE).enumerate() {
         let one = grid.states_in(state..state + 1);
         for i in 0..latents.len() {
             z.set(i, s * stride % settings.draws, one.get(i, 0));

@@ -2,6 +2,7 @@
 
 pub(super) mod adaptive_importance;
 pub(super) mod ascent;
+mod base;
 pub(super) mod bridge;
 mod conditional_grid;
 mod conditional_laplace;
@@ -29,6 +30,7 @@ pub(super) mod model_selection;
 pub(super) mod nested_laplace;
 mod nuts;
 pub(super) mod nuts_chains;
+pub(super) mod overdispersed;
 pub(super) mod pathfinder;
 pub(super) mod places;
 pub(super) mod quadrature;
@@ -36,10 +38,14 @@ pub(super) mod quadrature_draws;
 pub(super) mod resample;
 pub(super) mod resample_move;
 pub(super) mod restarts;
+pub(super) mod smc;
+#[cfg(test)]
+mod smc_tests;
 mod sparse_curvature;
 mod step_size;
 pub(super) mod superchains;
 pub(super) mod table_start;
+mod tempered;
 #[cfg(test)]
 mod test_models;
 mod variational_newton;

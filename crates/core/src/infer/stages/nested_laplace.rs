@@ -6,7 +6,7 @@
 
 use super::adaptive_importance::{Proposal, effective, tempered};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
-use super::resample::systematic;
+use super::resample::{MIDDLE, systematic};
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::error::Result;
@@ -233,7 +233,7 @@ impl Nested {
             .iter()
             .flat_map(|w| std::iter::repeat_n(*w, self.z.draws_len() / self.of_theta.len()))
             .collect();
-        systematic(&of_draws, log_sum_exp(&of_draws), len).collect()
+        systematic(&of_draws, log_sum_exp(&of_draws), len, MIDDLE).collect()
     }
 }
 

@@ -12,6 +12,9 @@ use rayon::prelude::*;
 /// Draws per block.
 const BLOCK: usize = 64;
 
+/// The offset of systematic sampling that draws no random number.
+pub(super) const MIDDLE: f64 = 0.5;
+
 /// Streams of a stage that are numbered as data of [`Purpose::Draws`], above the numbers of the prior's components.
 #[derive(Clone, Copy, Debug)]
 #[repr(u64)]
@@ -24,6 +27,8 @@ pub(in crate::infer) enum StageStream {
     RestartSeed = u64::MAX - 2,
     /// The starts of restarts.
     RestartStart = u64::MAX - 3,
+    /// Draws from single components.
+    Components = u64::MAX - 4,
 }
 
 impl StageStream {
@@ -53,13 +58,13 @@ pub(super) fn thinned(u: &Batch, len: usize) -> Batch {
     taken(u, &(0..len).map(|to| to * u.draws_len() / len).collect::<Vec<_>>())
 }
 
-/// Systematic sampling with a fixed offset, of `len` numbers in proportion to weights with this sum: how often each is drawn differs
-/// from its expectation by less than one.
-pub(super) fn systematic(log_weights: &[f64], log_sum: f64, len: usize) -> impl Iterator<Item = usize> {
+/// Systematic sampling of `len` numbers in proportion to weights with this sum: how often each is drawn differs from its expectation by
+/// less than one. With an offset drawn between 0 and 1 it is unbiased.
+pub(super) fn systematic(log_weights: &[f64], log_sum: f64, len: usize, offset: f64) -> impl Iterator<Item = usize> {
     let weight = move |s: usize| (log_weights[s] - log_sum).exp();
     let (mut s, mut reached) = (0, weight(0));
     (0..len).map(move |to| {
-        let goal = (to as f64 + 0.5) / len as f64;
+        let goal = (to as f64 + offset) / len as f64;
         while reached < goal && s + 1 < log_weights.len() {
             s += 1;
             reached += weight(s);
@@ -70,7 +75,7 @@ pub(super) fn systematic(log_weights: &[f64], log_sum: f64, len: usize) -> impl 
 
 /// Draws by systematic resampling; the weights sum to 1.
 pub(super) fn resampled(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
-    taken(u, &systematic(log_weights, 0.0, len).collect::<Vec<_>>())
+    taken(u, &systematic(log_weights, 0.0, len, MIDDLE).collect::<Vec<_>>())
 }
 
 /// The draw with the largest weight in each of `len` groups.
@@ -80,6 +85,18 @@ pub(super) fn heaviest(u: &Batch, log_weights: &[f64], len: usize) -> Batch {
         (group..u.draws_len()).step_by(len).max_by(|a, b| log_weights[*a].total_cmp(&log_weights[*b])).unwrap_or(group)
     };
     taken(u, &(0..len).map(largest).collect::<Vec<_>>())
+}
+
+/// Draws from each component of q.
+pub(in crate::infer) fn of_components(q: &Variational, fitted: &Fitted, len: usize, seed: u64) -> Vec<Batch> {
+    let of = |k: usize| {
+        let number = |s: usize| (k * len + s) as u64;
+        let mut streams: Vec<Stream> = (0..len).map(|s| StageStream::Components.stream(seed, number(s))).collect();
+        let mut pass = Pass::default();
+        pass.draw(q, &fitted.theta, k, &mut streams, 1, false);
+        pass.draws.z
+    };
+    (0..q.prior().components_len()).map(of).collect()
 }
 
 /// Draws from q, and their log importance weights. Components are drawn in proportion to their weights.

@@ -8,28 +8,22 @@
 
 use super::curvature::{LocalGaussian, LogDensity, climb};
 use super::missing_mass::{FEW, Place, larger, matters, share};
+use super::overdispersed::{Delivered, overdispersed};
+use super::resample::taken;
 use super::resample_move::{MoveSchedule, mcmc_moves};
-use super::sparse_curvature::SparseCurvature;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::{self, moments};
 use crate::error::Result;
 use crate::infer::result::{MissedMode, SUPERCHAINS, Superchains};
-use crate::model::{Model, Support};
+use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, Stream, stream};
 use hyperprior_math::special::normal_quantile;
-use rand::RngExt;
 use std::ops::Range;
 
 /// The number of chains in a superchain.
 const CHAINS: usize = 16;
-/// How much wider than the draws the starts are spread, and how often an impossible start is drawn again closer to them.
-const WIDE: f64 = 3.0;
-const SHRINKS: usize = 12;
-/// Ends of ascents farther apart than this, in standard deviations and per latent, are distinct.
-const ENDS_APART: f64 = 1.0;
 /// The minimum number of moves of a round, and how many rounds there are at most; each has twice as many moves as the one before.
 const MOVES_MIN: usize = 40;
 /// The same for split steps, which forget sooner.
@@ -47,20 +41,6 @@ const APART: f64 = 4.0;
 const SPLICES: usize = 32;
 const SPLICES_WORK: usize = 1000;
 
-/// What the superchains are compared with, and where some of them start.
-pub(in crate::infer) struct Delivered<'a> {
-    /// The draws, in whitened coordinates.
-    pub(in crate::infer) u: &'a Batch,
-    /// Where the ascents of the mode search ended, in whitened coordinates.
-    pub(in crate::infer) ends: &'a Batch,
-    /// Draws of the approximation with large importance weights: it has too little mass there.
-    pub(in crate::infer) heavy: &'a Batch,
-    /// The moves of each draw.
-    pub(in crate::infer) moves: usize,
-    /// The estimate of the log evidence.
-    pub(in crate::infer) log_evidence: f64,
-}
-
 /// The chains of a superchain.
 fn of(superchain: usize) -> Range<usize> {
     superchain * CHAINS..(superchain + 1) * CHAINS
@@ -72,6 +52,8 @@ pub(in crate::infer) struct SuperchainRun {
     /// The chains, in whitened coordinates, and which superchains are far from the draws.
     chains: Batch,
     is_away: Vec<bool>,
+    /// The superchains that are not, and those where there is mass.
+    with_mass: Vec<usize>,
 }
 
 impl SuperchainRun {
@@ -88,6 +70,11 @@ impl SuperchainRun {
         out
     }
 
+    /// The chains of each superchain that is where the draws are or where there is mass.
+    pub(in crate::infer) fn places(&self) -> Vec<Batch> {
+        self.with_mass.iter().map(|k| taken(&self.chains, &of(*k).collect::<Vec<_>>())).collect()
+    }
+
     /// Compares the superchains with other draws.
     pub(in crate::infer) fn compare(
         &self,
@@ -95,7 +82,7 @@ impl SuperchainRun {
         delivered: &Delivered,
         seed: u64,
     ) -> Result<Superchains> {
-        let (found, _) = Scores::new(whitened, delivered.u)?.compare(whitened, &self.chains, delivered, seed)?;
+        let (found, ..) = Scores::new(whitened, delivered.u)?.compare(whitened, &self.chains, delivered, seed)?;
         Ok(Superchains { moves: self.found.moves, stopped: self.found.stopped, ..found })
     }
 }
@@ -110,7 +97,7 @@ pub(in crate::infer) fn superchains(
     let scores = Scores::new(whitened, delivered.u)?;
     let least = if matches!(whitened.place().1, Whitening::Sparse(_)) { SPLIT_MOVES_MIN } else { MOVES_MIN };
     let mut chains = starts(whitened, delivered, seed)?;
-    let (mut found, mut is_away, mut made) = (Superchains::default(), Vec::new(), 0);
+    let (mut found, mut is_away, mut with_mass, mut made) = (Superchains::default(), Vec::new(), Vec::new(), 0);
     for round in 0..ROUNDS {
         let moves = least.max(delivered.moves) << round;
         made += moves;
@@ -121,13 +108,13 @@ pub(in crate::infer) fn superchains(
             (seed, 2 + round as u64),
             session.reborrow(),
         )?;
-        (found, is_away) = scores.compare(whitened, &chains, delivered, seed)?;
+        (found, is_away, with_mass) = scores.compare(whitened, &chains, delivered, seed)?;
         found = Superchains { moves: made, stopped: moved.stopped, ..found };
         if found.stopped || found.agrees() {
             break;
         }
     }
-    Ok(SuperchainRun { found, chains, is_away })
+    Ok(SuperchainRun { found, chains, is_away, with_mass })
 }
 
 /// The starting points, each repeated for its chains.
@@ -140,93 +127,6 @@ fn starts(whitened: &WhitenedModel<dyn Model + '_>, delivered: &Delivered, seed:
         }
     }
     Ok(chains)
-}
-
-/// A point for each superchain: wide versions of the draws, ends of ascents, and draws with large weights.
-pub(in crate::infer) fn overdispersed(
-    whitened: &WhitenedModel<dyn Model + '_>,
-    delivered: &Delivered,
-    seed: u64,
-) -> Result<Batch> {
-    let (u, latents) = (delivered.u, whitened.latents());
-    let n = latents.len();
-    let centre: Vec<f64> = (0..n).map(|i| moments(u.column(i)).0).collect();
-    let is_wide = spread_latents(whitened);
-    let ends = distinct_ends(whitened, delivered.ends)?;
-    let mut points = Batch::zeros(n, SUPERCHAINS);
-    let mut rngs: Vec<Stream> =
-        (0..SUPERCHAINS).map(|k| stream(seed, Purpose::Superchains.step(), 0, k as u64)).collect();
-    let mut log_p = vec![f64::NAN; SUPERCHAINS];
-    for shrink in 0..=SHRINKS {
-        for (k, rng) in rngs.iter_mut().enumerate().filter(|(k, _)| !log_p[*k].is_finite()) {
-            let from = rng.random_range(0..u.draws_len());
-            let given = [None, Some(delivered.ends), Some(delivered.heavy)][k % 3];
-            let given = given.filter(|points| shrink == 0 && points.draws_len() > 0);
-            let given = given.map(|points| {
-                let at = rng.random_range(0..points.draws_len());
-                (points, if k % 3 == 1 { ends.get(k / 3).copied().unwrap_or(at) } else { at })
-            });
-            let width = if shrink == SHRINKS { 1.0 } else { 1.0 + (WIDE - 1.0) * 0.7_f64.powi(shrink as i32) };
-            for i in 0..n {
-                let (draw, other) = (u.get(i, from), u.get(i, rng.random_range(0..u.draws_len())));
-                let (coin, uniform): (f64, f64) = (rng.random(), rng.random());
-                let x = match latents.support(i) {
-                    _ if let Some((points, at)) = given => points.get(i, at),
-                    Support::Integers { lower, upper } if coin < (width - 1.0) / WIDE => {
-                        lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower)
-                    }
-                    Support::Integers { .. } | Support::Counts if coin < 0.5 && width > 1.0 => other,
-                    Support::Integers { .. } | Support::Counts => draw,
-                    _ if !is_wide[i] => draw,
-                    _ => centre[i] + width * (draw - centre[i]),
-                };
-                points.set(i, k, x);
-            }
-        }
-        whitened.log_joint(&points, &mut log_p)?;
-        if log_p.iter().all(|x| x.is_finite()) {
-            break;
-        }
-    }
-    Ok(points)
-}
-
-/// The latents whose starts are spread. Of very many, only those that describe the others: in these coordinates the others follow them,
-/// and far from the draws in thousands of directions at once there is nothing to be found.
-fn spread_latents(whitened: &WhitenedModel<dyn Model + '_>) -> Vec<bool> {
-    let n = whitened.latents().len();
-    let hubs = match whitened.place().1 {
-        Whitening::Sparse(_) => {
-            SparseCurvature::new(whitened.model(), whitened.continuous()).map(|sparse| sparse.hubs())
-        }
-        _ => None,
-    };
-    match hubs {
-        Some(hubs) if !hubs.is_empty() => (0..n).map(|i| hubs.binary_search(&i).is_ok()).collect(),
-        _ => vec![true; n],
-    }
-}
-
-/// The ends of ascents that are far from those with a higher density, in the order of their density.
-fn distinct_ends(whitened: &WhitenedModel<dyn Model + '_>, ends: &Batch) -> Result<Vec<usize>> {
-    let mut log_p = vec![0.0; ends.draws_len()];
-    if log_p.is_empty() {
-        return Ok(Vec::new());
-    }
-    whitened.log_joint(ends, &mut log_p)?;
-    let mut order: Vec<usize> = (0..log_p.len()).filter(|s| log_p[*s].is_finite()).collect();
-    order.sort_by(|a, b| log_p[*b].total_cmp(&log_p[*a]));
-    let n = ends.columns_len();
-    let is_far = |a: usize, b: usize| {
-        (0..n).map(|i| (ends.get(i, a) - ends.get(i, b)).powi(2)).sum::<f64>() > ENDS_APART * ENDS_APART * n as f64
-    };
-    let mut distinct: Vec<usize> = Vec::new();
-    for s in order {
-        if distinct.iter().all(|other| is_far(s, *other)) {
-            distinct.push(s);
-        }
-    }
-    Ok(distinct)
 }
 
 /// Scores of a quantity that have mean 0 and variance 1 over the draws: normal scores of ranks, or standardised values.
@@ -278,14 +178,14 @@ impl Scores {
         Ok(Self { each, best })
     }
 
-    /// Compares chains with the draws; returns also which superchains are far from them.
+    /// Compares chains with the draws; returns also which superchains are far from them, and those that are not or have mass.
     fn compare(
         &self,
         whitened: &WhitenedModel<dyn Model + '_>,
         chains: &Batch,
         delivered: &Delivered,
         seed: u64,
-    ) -> Result<(Superchains, Vec<bool>)> {
+    ) -> Result<(Superchains, Vec<bool>, Vec<usize>)> {
         let latents = whitened.latents();
         let mut log_p = vec![0.0; chains.draws_len()];
         whitened.log_joint(chains, &mut log_p)?;
@@ -337,7 +237,7 @@ impl Scores {
             }
         }
         found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
-        Ok((found, is_away))
+        Ok((found, is_away, with_mass))
     }
 
     /// A superchain far away in many latents has little mass, though each of its values may be a mode of that latent's own. So single

@@ -1,0 +1,381 @@
+//! Tempered sequential Monte Carlo (Del Moral, Doucet and Jasra, 2006): particles from a wide, simple distribution to the posterior.
+//!
+//! Chains that start in one mode stay there; particles that start everywhere are weighted by how the modes share the mass, as soon as
+//! they separate. The inverse temperature rises as far as the weights allow: half of the particles stay effective. Then particles are
+//! resampled and moved, in coordinates whitened by their own covariance, and one step size adapted over all of them. They are divided
+//! into islands, each resampled on its own. Islands share temperatures, coordinates and step sizes but no particles, so that their
+//! means differ as those of independent runs do: that is the Monte Carlo error, of means and of the evidence.
+
+use super::base::Base;
+use super::deciles::have_same_deciles;
+use super::resample::{MIDDLE, systematic, taken};
+use super::resample_move::{MoveSchedule, mcmc_moves};
+use super::tempered::Tempered;
+use super::whitened::WhitenedModel;
+use super::whitening::Whitening;
+use crate::checkpoint::{Columns, Stage};
+use crate::error::{Error, Result};
+use crate::infer::result::{ESS_MIN, SmcSummary};
+use crate::model::{Latents, Model};
+use crate::objective::Estimate;
+use crate::observer::Quiet;
+use crate::session::Session;
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::packed;
+use hyperprior_math::random::{Purpose, stream};
+use hyperprior_math::special::log_sum_exp;
+use rand::RngExt;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+/// The number of islands, and the fewest particles of each.
+const ISLANDS: usize = 16;
+const PARTICLES_MIN: usize = 125;
+/// The most populations.
+const ROUNDS: usize = 3;
+/// The share of particles that stays effective from one temperature to the next.
+const EFFECTIVE: f64 = 0.5;
+/// The most temperatures.
+const TEMPERATURES_MAX: usize = 100;
+/// The moves at each temperature, and how far particles may still depend on where they were; then at the last, where they are made twice.
+const MOVES: MoveSchedule = MoveSchedule { moves: [2, 6], memory: 0.5 };
+const LAST_MOVES: MoveSchedule = MoveSchedule { moves: [5, 20], memory: 0.2 };
+/// More continuous latents than this are whitened one by one.
+const FULL_MAX: usize = 100;
+/// The shares at which tails begin.
+const TAILS: [f64; 2] = [0.05, 0.95];
+
+/// The particles, and how far they have come.
+struct Population {
+    u: Batch,
+    power: f64,
+    temperatures: usize,
+    moves: usize,
+    /// The log of each island's normalising constant, so far.
+    log_z: Vec<f64>,
+}
+
+/// What is stored of them.
+#[derive(Serialize, Deserialize)]
+struct State {
+    u: Columns,
+    power: f64,
+    temperatures: usize,
+    moves: usize,
+    log_z: Vec<f64>,
+}
+
+/// Particles of the posterior in whitened coordinates, equally weighted, with the log evidence.
+pub(in crate::infer) struct Bridged {
+    pub(in crate::infer) u: Batch,
+    pub(in crate::infer) log_evidence: Estimate,
+    pub(in crate::infer) summary: SmcSummary,
+}
+
+/// Where the particles start, how many there are, and the work they may take.
+#[derive(Clone, Copy)]
+pub(in crate::infer) struct SmcPlan<'a> {
+    /// Draws, and chains at other places that may have mass.
+    pub(in crate::infer) u: &'a Batch,
+    pub(in crate::infer) places: &'a [Batch],
+    pub(in crate::infer) draws: usize,
+    pub(in crate::infer) work_max: f64,
+    pub(in crate::infer) seed: u64,
+}
+
+/// Tempered sequential Monte Carlo, with more islands if their means differ too much. Nothing if it would take too much work, or if no
+/// particle is possible.
+pub(in crate::infer) fn tempered_smc(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    plan: SmcPlan,
+    session: &mut Session,
+) -> Result<Option<Bridged>> {
+    let Some(base) = Base::new(whitened.latents(), plan.u, plan.places) else { return Ok(None) };
+    let each = (plan.draws / ISLANDS).max(PARTICLES_MIN);
+    let mut found: Option<(Population, bool)> = None;
+    let mut summary = None;
+    for round in 0..ROUNDS {
+        let population = Population::new(whitened.latents().len(), each);
+        let mut run = Run { whitened, base: &base, each, plan, round, population };
+        if !run.until_posterior(session)? {
+            break;
+        }
+        let is_stationary = run.settle()?;
+        let (population, is_stationary) = match found.take() {
+            Some((before, was)) => (before.joined(run.population), was && is_stationary),
+            None => (run.population, is_stationary),
+        };
+        let now = summarise(whitened.latents(), &population, each, is_stationary);
+        let least = now.ess_bulk.min(now.ess_tail);
+        let is_hopeless = ((round + 1) as f64) * ESS_MIN > ROUNDS as f64 * least;
+        (found, summary) = (Some((population, is_stationary)), Some(now));
+        if least >= ESS_MIN || is_hopeless || !is_stationary {
+            break;
+        }
+    }
+    let (Some((population, _)), Some(summary)) = (found, summary) else { return Ok(None) };
+    let islands = Islands::new(&population.log_z, each);
+    let drawn: Vec<usize> = systematic(&islands.log_weights(), 0.0, plan.draws, MIDDLE).collect();
+    let log_evidence = islands.log_evidence(&population.log_z);
+    Ok(Some(Bridged { u: taken(&population.u, &drawn), log_evidence, summary }))
+}
+
+/// How much the means of islands differ.
+fn summarise(latents: &Latents, population: &Population, each: usize, is_stationary: bool) -> SmcSummary {
+    let Population { u, temperatures, moves, log_z, .. } = population;
+    let islands = Islands::new(log_z, each);
+    let of_latents: Vec<[f64; 2]> = (0..latents.len()).into_par_iter().map(|i| islands.ess(u.column(i))).collect();
+    let least = |k: usize| (0..latents.len()).min_by(|a, b| of_latents[*a][k].total_cmp(&of_latents[*b][k]));
+    let [bulk, tail] = [least(0), least(1)];
+    SmcSummary {
+        islands: log_z.len(),
+        particles: u.draws_len(),
+        temperatures: *temperatures,
+        moves: *moves,
+        ess_bulk: bulk.map_or(f64::NAN, |i| of_latents[i][0]),
+        ess_tail: tail.map_or(f64::NAN, |i| of_latents[i][1]),
+        latent: bulk.map(|i| latents.name(i)).unwrap_or_default(),
+        is_stationary,
+        is_used: false,
+    }
+}
+
+struct Run<'a> {
+    whitened: &'a WhitenedModel<'a, dyn Model + 'a>,
+    base: &'a Base,
+    /// The particles of an island.
+    each: usize,
+    plan: SmcPlan<'a>,
+    /// Which of several populations this is: each has random numbers of its own.
+    round: usize,
+    population: Population,
+}
+
+impl Population {
+    fn new(latents_len: usize, each: usize) -> Self {
+        Self {
+            u: Batch::zeros(latents_len, ISLANDS * each),
+            power: 0.0,
+            temperatures: 0,
+            moves: 0,
+            log_z: vec![0.0; ISLANDS],
+        }
+    }
+
+    /// Both.
+    fn joined(self, other: Self) -> Self {
+        let len = self.u.draws_len();
+        let mut u = Batch::zeros(self.u.columns_len(), len + other.u.draws_len());
+        for i in 0..u.columns_len() {
+            u.column_mut(i)[..len].copy_from_slice(self.u.column(i));
+            u.column_mut(i)[len..].copy_from_slice(other.u.column(i));
+        }
+        let temperatures = self.temperatures.max(other.temperatures);
+        let log_z = self.log_z.into_iter().chain(other.log_z).collect();
+        Self { u, power: 1.0, temperatures, moves: self.moves.max(other.moves), log_z }
+    }
+
+    fn state(&self) -> State {
+        let Self { power, temperatures, moves, .. } = *self;
+        State { u: Columns::of(&self.u), power, temperatures, moves, log_z: self.log_z.clone() }
+    }
+}
+
+impl Run<'_> {
+    /// Takes the particles to the posterior; `false` if that is too much work, impossible, or stopped.
+    fn until_posterior(&mut self, session: &mut Session) -> Result<bool> {
+        let mut is_finished = self.resume(session)?;
+        while !is_finished {
+            if !self.advance()? {
+                return Ok(false);
+            }
+            is_finished = self.population.power >= 1.0;
+            let is_stopped = session.advance("tempering", (1000.0 * self.population.power) as usize, 1000).is_break();
+            match (is_finished, is_stopped) {
+                (true, _) => session.finish(|| self.population.state())?,
+                (false, true) => session.interrupt(|| self.population.state())?,
+                (false, false) => session.save(|| self.population.state())?,
+            }
+            if is_stopped && !is_finished {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Moves the particles once more; returns whether that left the marginals as they were.
+    fn settle(&mut self) -> Result<bool> {
+        let before = self.population.u.clone();
+        self.move_particles(LAST_MOVES)?;
+        Ok(have_same_deciles(&before, &self.population.u))
+    }
+
+    /// A number for random streams that no other population has.
+    fn number(&self, own: usize) -> u64 {
+        ((self.round as u64) << 32) + own as u64
+    }
+
+    fn resume(&mut self, session: &mut Session) -> Result<bool> {
+        let (state, is_finished) = match session.begin::<State>()? {
+            Stage::New => return Ok(false),
+            Stage::InProgress(state) => (state, false),
+            Stage::Finished(state) => (state, true),
+        };
+        let u = state.u.batch()?;
+        let (now, State { power, temperatures, moves, log_z, .. }) = (&self.population.u, state);
+        if (u.columns_len(), u.draws_len(), log_z.len()) != (now.columns_len(), now.draws_len(), ISLANDS) {
+            return Err(Error::Checkpoint { reason: "it belongs to another model".to_owned() });
+        }
+        self.population = Population { u, power, temperatures, moves, log_z };
+        Ok(is_finished)
+    }
+
+    /// The next temperature; `false` if there are too many, or no particle is possible.
+    fn advance(&mut self) -> Result<bool> {
+        let each_move = 12.0 * self.whitened.work() as f64 * self.population.u.draws_len() as f64;
+        let is_too_much = self.population.moves as f64 * each_move > self.plan.work_max;
+        if self.population.temperatures == 0 {
+            self.start();
+        }
+        if is_too_much || self.population.temperatures >= TEMPERATURES_MAX {
+            return Ok(false);
+        }
+        let log_ratio = self.log_ratio()?;
+        let first = self.number(self.population.temperatures * ISLANDS);
+        let population = &mut self.population;
+        let power = next_power(&log_ratio, population.power);
+        let rise = power - population.power;
+        let mut from = Vec::with_capacity(log_ratio.len());
+        for (island, own) in log_ratio.chunks(self.each).enumerate() {
+            let weights: Vec<f64> = own.iter().map(|ratio| rise * ratio).collect();
+            let total = log_sum_exp(&weights);
+            if !total.is_finite() {
+                return Ok(false);
+            }
+            population.log_z[island] += total - (self.each as f64).ln();
+            let offset: f64 = stream(self.plan.seed, Purpose::Tempering.step(), 1, first + island as u64).random();
+            from.extend(systematic(&weights, total, self.each, offset).map(|s| island * self.each + s));
+        }
+        population.u = taken(&population.u, &from);
+        population.power = power;
+        population.temperatures += 1;
+        self.move_particles(if power < 1.0 { MOVES } else { LAST_MOVES })?;
+        Ok(true)
+    }
+
+    fn start(&mut self) {
+        let first = self.number(0);
+        let u = &mut self.population.u;
+        for s in 0..u.draws_len() {
+            let mut rng = stream(self.plan.seed, Purpose::Tempering.step(), 0, first + s as u64);
+            self.base.draw(&mut rng, |i, x| u.set(i, s, x));
+        }
+    }
+
+    /// log p − log p₀ of each particle; −∞ for those that are impossible.
+    fn log_ratio(&self) -> Result<Vec<f64>> {
+        let u = &self.population.u;
+        let (mut log_p, mut base) = (vec![0.0; u.draws_len()], vec![0.0; u.draws_len()]);
+        self.whitened.log_joint(u, &mut log_p)?;
+        self.base.log_density(u, &mut base);
+        let ratio = |(p, base): (&f64, &f64)| if p.is_finite() { p - base } else { f64::NEG_INFINITY };
+        Ok(log_p.iter().zip(&base).map(ratio).collect())
+    }
+
+    fn move_particles(&mut self, schedule: MoveSchedule) -> Result<()> {
+        // Numbers that no other moves have.
+        let number = (1 << 40) + self.number(self.population.moves);
+        let population = &mut self.population;
+        let tempered = Tempered { model: self.whitened, base: self.base, power: population.power };
+        let n = self.whitened.continuous().len();
+        let unit = match n {
+            0..=FULL_MAX => {
+                let mut unit = vec![0.0; n * (n + 1) / 2];
+                (0..n).for_each(|i| unit[packed(i, i)] = 1.0);
+                Whitening::Full(unit)
+            }
+            _ => Whitening::Diagonal(vec![1.0; n]),
+        };
+        let own = WhitenedModel::new(&tempered, vec![0.0; n], unit).rewhitened(&population.u, 1.0);
+        let mut v = own.whiten(&population.u);
+        let moved = mcmc_moves(&own, &mut v, &schedule, (self.plan.seed, number), &mut Quiet)?;
+        population.u = own.restored(&v);
+        population.moves += moved.moves;
+        Ok(())
+    }
+}
+
+/// The inverse temperature at which the given share of the particles stays effective, or 1.
+fn next_power(log_ratio: &[f64], power: f64) -> f64 {
+    let share = |to: f64| {
+        let weights: Vec<f64> = log_ratio.iter().map(|ratio| (to - power) * ratio).collect();
+        let squares: Vec<f64> = weights.iter().map(|w| 2.0 * w).collect();
+        let possible = log_ratio.iter().filter(|ratio| ratio.is_finite()).count();
+        (2.0 * log_sum_exp(&weights) - log_sum_exp(&squares)).exp() / possible.max(1) as f64
+    };
+    if share(1.0) >= EFFECTIVE {
+        return 1.0;
+    }
+    let (mut low, mut high) = (power, 1.0);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        (low, high) = if share(middle) >= EFFECTIVE { (middle, high) } else { (low, middle) };
+    }
+    high
+}
+
+/// Independent runs, weighted by their normalising constants.
+struct Islands {
+    weights: Vec<f64>,
+    each: usize,
+}
+
+impl Islands {
+    fn new(log_z: &[f64], each: usize) -> Self {
+        let total = log_sum_exp(log_z);
+        Self { weights: log_z.iter().map(|z| (z - total).exp()).collect(), each }
+    }
+
+    /// The log weight of every particle; they sum to 1.
+    fn log_weights(&self) -> Vec<f64> {
+        let of = |weight: &f64| std::iter::repeat_n((weight / self.each as f64).ln(), self.each);
+        self.weights.iter().flat_map(of).collect()
+    }
+
+    /// The mean of the normalising constants, which is unbiased, with the standard error of its logarithm.
+    fn log_evidence(&self, log_z: &[f64]) -> Estimate {
+        let len = self.weights.len() as f64;
+        let squares: f64 = self.weights.iter().map(|w| (len * w - 1.0).powi(2)).sum();
+        let standard_error = (squares / (len * (len - 1.0))).sqrt();
+        Estimate { value: log_sum_exp(log_z) - len.ln(), standard_error }
+    }
+
+    /// The effective sample sizes of a latent's mean and of the shares of its tails, the less of the two: the variance over the particles
+    /// divided by the squared standard error of the mean over the islands.
+    fn ess(&self, column: &[f64]) -> [f64; 2] {
+        let mut sorted = column.to_vec();
+        sorted.sort_by(f64::total_cmp);
+        let tail = |share: f64| {
+            let end = sorted[((share * sorted.len() as f64) as usize).min(sorted.len() - 1)];
+            self.ess_of(column, &|x| f64::from(x <= end))
+        };
+        [self.ess_of(column, &|x| x), TAILS.map(tail).into_iter().fold(f64::INFINITY, f64::min)]
+    }
+
+    fn ess_of(&self, column: &[f64], f: &dyn Fn(f64) -> f64) -> f64 {
+        let moments: Vec<[f64; 2]> = (column.chunks(self.each))
+            .map(|own| {
+                let (sum, squares) = own.iter().fold((0.0, 0.0), |(a, b), x| (a + f(*x), b + f(*x) * f(*x)));
+                [sum, squares].map(|sum| sum / own.len() as f64)
+            })
+            .collect();
+        let mean_of = |k: usize| self.weights.iter().zip(&moments).map(|(w, m)| w * m[k]).sum::<f64>();
+        let (mean, squares) = (mean_of(0), mean_of(1));
+        let error: f64 = self.weights.iter().zip(&moments).map(|(w, m)| (w * (m[0] - mean)).powi(2)).sum();
+        let len = self.weights.len() as f64;
+        let (variance, error) = (squares - mean * mean, error * len / (len - 1.0));
+        let most = column.len() as f64;
+        // A share of 0 or 1 is known.
+        if error > 0.0 && variance > 1e-12 * squares { (variance / error).min(most) } else { most }
+    }
+}
