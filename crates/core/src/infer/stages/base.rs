@@ -14,6 +14,11 @@ const WIDER: f64 = 1.5;
 /// The share of an even distribution over the whole range of a discrete latent, and the longest range.
 const EVEN: f64 = 0.5;
 const RANGE_MAX: f64 = 1024.0;
+/// Places are the same if no latent's means differ by more than this, in standard deviations of the draws, which are at least so large,
+/// and no standard deviation by more than this factor.
+const APART: f64 = 1.25;
+const SCALE_MIN: f64 = 0.1;
+const WIDTHS_APART: f64 = 3.0;
 /// How many times the variance of the draws a count has.
 const COUNT_WIDER: f64 = 4.0;
 
@@ -55,10 +60,11 @@ impl Base {
             std::iter::once(u.column(i)).chain(places.iter().map(|place| place.column(i))).collect()
         };
         let widest = product(latents, all)?;
+        let places = distinct(latents, u, places);
         let half = if places.is_empty() { 0.0 } else { 0.5_f64.ln() };
         let mut components = vec![Component { log_weight: half, each: widest }];
+        let log_weight = half - (places.len() as f64).ln();
         for place in places {
-            let log_weight = half - (places.len() as f64).ln();
             components.push(Component { log_weight, each: product(latents, |i| vec![place.column(i)])? });
         }
         Some(Self { components })
@@ -125,6 +131,26 @@ impl Base {
         let component = drawn.unwrap_or(&self.components[0]);
         component.each.iter().enumerate().for_each(|(i, factor)| to(i, factor.draw(rng)));
     }
+}
+
+/// The places that differ from the draws and from those before them.
+fn distinct<'a>(latents: &Latents, u: &'a Batch, places: &'a [Batch]) -> Vec<&'a Batch> {
+    let scales: Vec<f64> = (0..latents.len()).map(|i| moments(u.column(i)).1.sqrt().max(SCALE_MIN)).collect();
+    let differ = |a: &Batch, b: &Batch| {
+        (0..latents.len()).any(|i| {
+            let [(mean, variance), (other, as_wide)] = [a, b].map(|place| moments(place.column(i)));
+            let ratio = (variance / as_wide).max(as_wide / variance);
+            let has_other_width = !latents.support(i).is_discrete() && ratio > WIDTHS_APART * WIDTHS_APART;
+            (mean - other).abs() > APART * scales[i] || has_other_width
+        })
+    };
+    let mut kept: Vec<&Batch> = vec![u];
+    for place in places {
+        if kept.iter().all(|other| differ(place, other)) {
+            kept.push(place);
+        }
+    }
+    kept.split_off(1)
 }
 
 /// The factors of a component that covers these groups of values of each latent.
