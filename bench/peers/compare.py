@@ -1,11 +1,11 @@
-"""hyperprior beside JAGS, Stan, PyMC and NumPyro: seconds, and how far means and sds are from long runs, each with its defaults.
+"""hyperprior beside JAGS, Stan, PyMC, nutpie and NumPyro: seconds, and how far means and sds are from long runs, each with its defaults.
 
 compare.py [NAME...] [--hyperprior PROGRAM] [--programs P,Q] [--seeds 3]
 
 Four chains of 1000 draws after 1000 of warm-up, which is what Stan and PyMC take when asked for nothing (PyMC: four chains
 whatever the number of cores); JAGS and NumPyro, which have no default, the same; hyperprior with its defaults. Each seed is a
 process of its own, timed from start to end. Stan and PyMC keep what they compile: the first run is told apart from the others.
-The references are those of ../jags/reference.
+The references are those of ../jags/reference and of larger.py. nutpie runs only the models without discrete latents.
 """
 
 import argparse
@@ -22,11 +22,20 @@ sys.path.insert(0, str(HERE.parent / "jags"))
 import numpy as np  # noqa: E402
 
 import jags  # noqa: E402
+from larger import LARGER, folder as larger_folder, reference as larger_reference  # noqa: E402
 from references import COMPARED, reference  # noqa: E402
 
 EXAMPLES = HERE.parent.parent / "examples"
-MODELS = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture", "rats"]
-PROGRAMS = ["hyperprior", "JAGS", "Stan", "PyMC", "NumPyro"]
+MODELS = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture", "rats", *LARGER]
+PROGRAMS = ["hyperprior", "JAGS", "Stan", "PyMC", "nutpie", "NumPyro"]
+CONTINUOUS = ["rats", *LARGER]
+
+
+def place(name):
+    """The folder of a model and its data, and its scalars to compare."""
+    if name in LARGER:
+        return larger_folder(name, HERE.parent / "target" / "larger"), LARGER[name][1]
+    return EXAMPLES / name, COMPARED[name]
 
 
 def scalars(draws, wanted):
@@ -43,23 +52,24 @@ def scalars(draws, wanted):
 def sampled(program, name, seed):
     """What one of the Python programs finds; it runs in a process of its own, whose time is the caller's to take."""
     module = __import__(f"with_{program.lower()}")
-    return scalars(module.sample(name, json.loads((EXAMPLES / name / "data.json").read_text()), seed), COMPARED[name])
+    folder, compared = place(name)
+    return scalars(module.sample(name, json.loads((folder / "data.json").read_text()), seed), compared)
 
 
 def run(program, hyperprior, name, seed):
     """Mean, sd and R̂ of every scalar, the seconds it took, and what the program itself says of the answer."""
-    folder = EXAMPLES / name
+    folder, compared = place(name)
     if program == "JAGS":
         inits = jags.load(HERE.parent / "jags" / "examples.json").get(name, {}).get("inits")
         data = jags.load(folder / "data.json")
         draws, took = jags.run(
-            folder / "model.bug", data, COMPARED[name], burn=1000, iterations=1000, chains=4, seed=seed, inits=inits
+            folder / "model.bug", data, compared, burn=1000, iterations=1000, chains=4, seed=seed, inits=inits
         )
         found = {key: {"mean": c.mean(), "sd": c.std(ddof=1), "rhat": jags.split_rhat(c)} for key, c in draws.items()}
         return found, took
     if program == "hyperprior":
         command = [hyperprior, "fit", str(folder / "model.bug"), "--data", str(folder / "data.json")]
-        command += ["--seed", str(seed), "--json", "--quiet", "--monitor", ",".join(COMPARED[name])]
+        command += ["--seed", str(seed), "--json", "--quiet", "--monitor", ",".join(compared)]
     else:
         command = [sys.executable, __file__, "--one", program, name, str(seed)]
     began = time.perf_counter()
@@ -74,7 +84,7 @@ def run(program, hyperprior, name, seed):
 
 
 def row(program, hyperprior, name, seeds):
-    rows = reference(name)
+    rows = larger_reference(name) if name in LARGER else reference(name)
     first = run(program, hyperprior, name, 1000)[1]
     seconds, means, deviations, said = [], [], [], []
     for seed in range(1, seeds + 1):
@@ -114,6 +124,8 @@ def main():
     print("| --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for name in arguments.names or MODELS:
         for program in programs:
+            if program == "nutpie" and name not in CONTINUOUS:
+                continue
             print(row(program, arguments.hyperprior, name, arguments.seeds), flush=True)
 
 

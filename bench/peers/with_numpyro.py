@@ -91,6 +91,34 @@ def n_mixture(data):
     numpyro.factor("y", logsumexp(jnp.where(N >= least, prior + seen, -jnp.inf), axis=1).sum())
 
 
+def level(data):
+    scale = numpyro.sample("level", dist.Uniform(0, 10))
+    noise = numpyro.sample("noise", dist.Uniform(0, 10))
+    first = numpyro.sample("first", dist.Normal(0, 1000**0.5))
+    step = numpyro.sample("step", dist.Normal(0, 1).expand([data["n"] - 1]).to_event(1))
+    x = jnp.concatenate([first[None], first + scale * jnp.cumsum(step)])
+    numpyro.sample("y", dist.Normal(x, noise).to_event(1), obs=jnp.array(data["y"]))
+
+
+def effects(data):
+    mu = numpyro.sample("mu", dist.Normal(0, 10))
+    sd = numpyro.sample("sd", dist.Uniform(0, 10))
+    with numpyro.plate("groups", data["n"]):
+        x = numpyro.sample("x", dist.Normal(mu, sd))
+        numpyro.sample("y", dist.Binomial(10, logits=x), obs=jnp.array(data["y"]))
+
+
+def volatility(data):
+    mu = numpyro.sample("mu", dist.Normal(0, 10**0.5))
+    phi = numpyro.deterministic("phi", 2 * numpyro.sample("half", dist.Beta(20, 1.5)) - 1)
+    sd = numpyro.sample("sd", dist.Uniform(0, 2))
+    e = numpyro.sample("e", dist.Normal(0, 1).expand([data["n"]]).to_event(1))
+    first = sd * e[0] / jnp.sqrt(1 - phi**2)
+    _, rest = jax.lax.scan(lambda h, e: (phi * h + sd * e,) * 2, first, e[1:])
+    h = mu + jnp.concatenate([first[None], rest])
+    numpyro.sample("y", dist.Normal(0, jnp.exp(h / 2)).to_event(1), obs=jnp.array(data["y"]))
+
+
 def rats(data):
     mu_a = numpyro.sample("mu.a", dist.Normal(250, 100))
     mu_b = numpyro.sample("mu.b", dist.Normal(0, 10))

@@ -60,6 +60,32 @@ def rats(data):
     pm.Deterministic("at.birth", mu_a - 22 * mu_b)
 
 
+def level(data):
+    scale = pm.Uniform("level", 0, 10)
+    noise = pm.Uniform("noise", 0, 10)
+    first = pm.Normal("first", 0, tau=0.001)
+    step = pm.Normal("step", 0, 1, shape=data["n"] - 1)
+    x = pt.concatenate([first[None], first + scale * pt.cumsum(step)])
+    pm.Normal("y", x, noise, observed=data["y"])
+
+
+def effects(data):
+    mu = pm.Normal("mu", 0, 10)
+    sd = pm.Uniform("sd", 0, 10)
+    x = pm.Normal("x", mu, sd, shape=data["n"])
+    pm.Binomial("y", 10, logit_p=x, observed=data["y"])
+
+
+def volatility(data):
+    mu = pm.Normal("mu", 0, tau=0.1)
+    half = pm.Beta("half", 20, 1.5)
+    phi = pm.Deterministic("phi", 2 * half - 1)
+    sd = pm.Uniform("sd", 0, 2)
+    start = pm.Normal.dist(0, sd / pt.sqrt(1 - phi**2))
+    h = mu + pm.AR("h", rho=phi[None], sigma=sd, init_dist=start, steps=data["n"] - 1)
+    pm.Normal("y", 0, pt.exp(h / 2), observed=data["y"])
+
+
 def sample(name, data, seed):
     """Draws by name, each of shape (chains, draws, extents...): four chains, the program's defaults."""
     with pm.Model():

@@ -8,10 +8,10 @@ import stan
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def sample(name, data, seed):
-    """Draws by name, each of shape (chains, draws, extents...): NUTS, four chains, the program's defaults."""
+def sample(name, data, seed, **options):
+    """Draws by name, each of shape (chains, draws, extents...): NUTS, four chains, the program's defaults but for the options."""
     posterior = stan.build((HERE / "stan" / f"{name}.stan").read_text(), data=data, random_seed=seed)
-    fit = posterior.sample(num_chains=4)
+    fit = posterior.sample(num_chains=4, **options)
     # In pystan's arrays a chain's draw is beside the other chains'; underscores stand for BUGS's dots.
     return {
         key.replace("_", "."): np.moveaxis(fit[key].reshape(*extents, -1, 4), (-1, -2), (0, 1))
