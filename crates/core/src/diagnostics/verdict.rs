@@ -3,8 +3,8 @@
 use super::diagnostic::{Diagnostic, Remedy, Severity, Verdict};
 use super::finding::Finding;
 use crate::infer::{
-    Correction, DIVERGENT_MAX, ESS_MEANS, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, Restarts, SHIFT_MAX,
-    SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
+    Correction, DIVERGENT_MAX, ESS_MEANS, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, RHAT_MAX, Restarts,
+    SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
 };
 
 /// Above this the importance weights have no mean.
@@ -13,8 +13,6 @@ const NO_MEAN: f64 = 1.0;
 const EVEN_MIN: f64 = 0.8;
 /// Above this, the means of a latent differ between fits: those of two by more than a fifth of a standard deviation.
 const RESTARTS_RHAT_MAX: f64 = 1.01;
-/// Chains with a larger R̂ have not joined.
-const RHAT_MAX: f64 = 1.1;
 /// Draws with a larger correlation with where they started may still have the shares of modes that the approximation gave them.
 const MEMORY_MAX: f64 = 0.15;
 /// With a larger share of impossible draws, the approximation does not match the posterior.
@@ -188,16 +186,7 @@ impl Inferred {
             add(severity, Finding::ChainsNotMixed { rhat, latent, ess: ess_bulk, divergent }, Vec::new());
         }
         if self.is_replaced() {
-            let of_chains = self.long_chains().filter(|nuts| nuts.is_used).map(|nuts| nuts.ess_tail);
-            let of_tails = self.particles().map(|smc| smc.ess_tail).or(of_chains);
-            if let Some(ess) = of_tails.filter(|ess| *ess < ESS_MIN) {
-                add(Severity::MeansOnly, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
-            }
-            if let Some(missed) = self.superchains.as_ref().and_then(|chains| chains.missed.as_ref()) {
-                let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
-                add(Severity::Distrust, finding, vec![other_method(&["mixture:16"])]);
-            }
-            return;
+            return self.of_replaced_draws(&mut add);
         }
         if let Some(chains) = &self.superchains {
             of_superchains(chains, &mut add);
@@ -216,6 +205,28 @@ impl Inferred {
             let is_shared = self.superchains.as_ref().is_some_and(Superchains::agrees);
             let severity = if is_shared { Severity::MeansOnly } else { Severity::Distrust };
             add(severity, Finding::WideningTails { latent }, vec![other_method(&[])]);
+        }
+    }
+
+    /// Of draws that are those of long chains or particles, or are confirmed by them.
+    fn of_replaced_draws(&self, add: &mut impl FnMut(Severity, Finding, Vec<Remedy>)) {
+        let of_chains = self.long_chains().filter(|nuts| nuts.is_used).map(|nuts| nuts.ess_tail);
+        let of_tails = self.particles().map(|smc| smc.ess_tail).or(of_chains);
+        if let Some(ess) = of_tails.filter(|ess| *ess < ESS_MIN) {
+            add(Severity::MeansOnly, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
+        }
+        match &self.superchains {
+            // Superchains that are still where they started have other shares of the modes than the particles, which started there too.
+            Some(chains) if self.particles().is_some() => {
+                let apart = Superchains { shift: 0.0, spread: 0.0, away: 0, ..chains.clone() };
+                let joined = Superchains { away: 0, ..chains.clone() };
+                of_superchains(if chains.have_joined() { &joined } else { &apart }, add);
+            }
+            Some(Superchains { missed: Some(missed), .. }) => {
+                let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };
+                add(Severity::Distrust, finding, vec![other_method(&["mixture:16"])]);
+            }
+            _ => {}
         }
     }
 }

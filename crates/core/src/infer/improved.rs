@@ -10,9 +10,11 @@ use super::stages::pathfinder::Mode;
 use super::stages::superchains::SuperchainRun;
 use super::stages::whitened::WhitenedModel;
 use super::tempering::with_tempering;
+use crate::diagnostics::Verdict;
 use crate::error::Result;
 use crate::model::Model;
 use crate::variational::Variational;
+use hyperprior_math::batch::Batch;
 
 /// Replaces draws that are not good enough: by quadrature, by long chains, or by tempered sequential Monte Carlo. Chains that draw
 /// discrete latents one by one seldom leave a mode, so that particles come first.
@@ -33,15 +35,17 @@ pub(super) fn improved(
         }
     }
     let has_discrete = whitened.continuous().len() < whitened.latents().len();
-    let tempered = |inferred: Inferred, work: &mut Work| match run {
-        Some(run) => with_tempering(inferred, (whitened, q), (run, delivered), known, work),
+    let tempered = |inferred: Inferred, chains: Option<&Batch>, work: &mut Work| match run {
+        Some(run) => with_tempering(inferred, (whitened, q), (run, delivered), (known, chains), work),
         None => Ok(inferred),
     };
-    let inferred = if has_discrete { tempered(inferred, work)? } else { inferred };
-    let is_wanted = is_asked || inferred.particles().is_none() && needs_chains(&inferred, work.settings);
-    if !is_wanted || work.is_over()? {
+    let inferred = if has_discrete { tempered(inferred, None, work)? } else { inferred };
+    let is_stopped = inferred.moved.is_some_and(|moved| moved.stopped);
+    let is_settled = inferred.particles().is_some() && inferred.verdict() == Verdict::Trust;
+    let is_wanted = is_asked || !is_settled && needs_chains(&inferred, work.settings);
+    if is_stopped || !is_wanted || work.is_over()? {
         return Ok(inferred);
     }
-    let inferred = with_chains(inferred, (whitened, q, log_weights), (run, delivered), known, work)?;
-    if has_discrete { Ok(inferred) } else { tempered(inferred, work) }
+    let (inferred, chains) = with_chains(inferred, (whitened, q, log_weights), (run, delivered), known, work)?;
+    if has_discrete { Ok(inferred) } else { tempered(inferred, chains.as_ref(), work) }
 }

@@ -3,7 +3,7 @@
 use super::budget::Work;
 use super::integrated::is_default;
 use super::method::Method;
-use super::result::{ESS_MIN, Inferred, NutsSummary};
+use super::result::{ESS_MIN, Inferred, NutsSummary, SmcSummary};
 use super::settings::InferSettings;
 use super::stages::bridge::bridge;
 use super::stages::deciles::have_same_deciles;
@@ -43,14 +43,15 @@ pub(super) fn needs_chains(
         && !model.continuous().is_empty()
 }
 
-/// Replaces the draws with those of the No-U-Turn sampler, if its chains agree or were asked for.
+/// Replaces the draws with those of the No-U-Turn sampler, if its chains agree or were asked for. Returns also the draws of chains that
+/// do not.
 pub(super) fn with_chains(
     inferred: Inferred,
     (whitened, q, log_weights): (&WhitenedModel<dyn Model + '_>, &Variational, &[f64]),
     (run, delivered): (Option<&SuperchainRun>, &Delivered),
     known: &[Mode],
     work: &mut Work,
-) -> Result<Inferred> {
+) -> Result<(Inferred, Option<Batch>)> {
     work.session.enter("long chains (NUTS)");
     let settings = work.settings;
     let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
@@ -60,7 +61,7 @@ pub(super) fn with_chains(
         None => overdispersed(whitened, delivered, settings.seed)?,
     };
     let Some((z, nuts)) = nuts_chains(whitened, &starts, limits, settings.seed, &mut work.session)? else {
-        return Ok(inferred);
+        return Ok((inferred, None));
     };
     let nuts = NutsSummary { agrees: have_same_deciles(&inferred.z, &z), ..nuts };
     // Draws that are trusted are many and nearly independent.
@@ -69,8 +70,11 @@ pub(super) fn with_chains(
     let is_asked = settings.method == Method::Nuts;
     if is_kept && !is_asked || !nuts.has_converged() {
         let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
-        let z = if is_asked { z } else { inferred.z };
-        return Ok(Inferred { z, nuts: Some(NutsSummary { is_used: is_asked, ..nuts }), bridge, ..inferred });
+        let nuts = Some(NutsSummary { is_used: is_asked, ..nuts });
+        return Ok(match is_asked {
+            true => (Inferred { z, nuts, bridge, ..inferred }, None),
+            false => (Inferred { nuts, bridge, ..inferred }, Some(z)),
+        });
     }
     let nuts = NutsSummary { is_used: true, ..nuts };
     let u = whitened.whiten(&z);
@@ -80,5 +84,7 @@ pub(super) fn with_chains(
     let superchains = run.map(|run| run.compare(whitened, &delivered, settings.seed)).transpose()?;
     let missed_mode = missed_mode(&z, log_evidence, known);
     let missed_tail = missed_tail(whitened.model(), &z, log_evidence, settings.seed)?;
-    Ok(Inferred { z, missed_mode, missed_tail, superchains, nuts: Some(nuts), bridge, ..inferred })
+    let smc = inferred.smc.map(|smc| SmcSummary { is_used: false, ..smc });
+    let found = Inferred { z, missed_mode, missed_tail, superchains, nuts: Some(nuts), smc, bridge, ..inferred };
+    Ok((found, None))
 }

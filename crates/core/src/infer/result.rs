@@ -146,6 +146,8 @@ pub struct MoveSummary {
     pub moves: usize,
     /// The mean acceptance probability of the last Hamiltonian moves; `None` without continuous latents.
     pub accepted: Option<f64>,
+    /// The share of the last trajectories that diverged.
+    pub divergent: f64,
     /// The final step size.
     pub step: f64,
     /// How much the draws still depend on where they started: the largest correlation, over the draws, of a latent, of its distance
@@ -296,8 +298,10 @@ pub struct SmcSummary {
     pub ess_tail: f64,
     /// The latent with the smallest effective sample size.
     pub latent: String,
-    /// Whether further moves left the marginals as they were.
+    /// Whether further moves were accepted, did not diverge, and left the marginals as they were.
     pub is_stationary: bool,
+    /// The share of the islands that is effective, by their weights.
+    pub islands_effective: f64,
     /// Whether the draws are the particles.
     pub is_used: bool,
 }
@@ -305,12 +309,14 @@ pub struct SmcSummary {
 impl SmcSummary {
     /// Whether the islands agree enough for means.
     pub fn is_useful(&self) -> bool {
-        self.is_stationary && self.ess_bulk >= ESS_MEANS
+        self.is_stationary && self.islands_effective >= 0.5 && self.ess_bulk >= ESS_MEANS
     }
 }
 
 /// The largest R̂ of chains that agree.
 pub(crate) const CHAINS_RHAT_MAX: f64 = 1.02;
+/// Chains with a larger R̂ have not joined.
+pub(crate) const RHAT_MAX: f64 = 1.1;
 /// The largest share of divergent transitions: where trajectories diverge, the chains may not go.
 pub(crate) const DIVERGENT_MAX: f64 = 0.02;
 /// The smallest effective sample size that is enough for means and quantiles.
@@ -361,6 +367,15 @@ pub struct MissedTail {
 impl Default for MoveSummary {
     /// Before the first move.
     fn default() -> Self {
-        Self { moves: 0, accepted: None, step: 0.0, memory: 1.0, drift: 0.0, drifting: 0, stopped: false }
+        Self {
+            moves: 0,
+            accepted: None,
+            divergent: 0.0,
+            step: 0.0,
+            memory: 1.0,
+            drift: 0.0,
+            drifting: 0,
+            stopped: false,
+        }
     }
 }

@@ -9,13 +9,21 @@ use rand::RngExt;
 use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
 use std::f64::consts::PI;
 
-/// How much wider than the draws the distributions of continuous latents are.
-const WIDER: f64 = 1.5;
-/// The share of an even distribution over the whole range of a discrete latent, and the longest range.
-const EVEN: f64 = 0.5;
+/// How much wider than the values it is made from a component is: its continuous latents by a factor, and its discrete latents by a share
+/// of an even distribution over the whole range.
+#[derive(Clone, Copy)]
+struct Widening {
+    factor: f64,
+    even: f64,
+}
+
+/// Of the component that covers everything, and of single places.
+const OF_ALL: Widening = Widening { factor: 1.5, even: 0.5 };
+const OF_PLACE: Widening = Widening { factor: 1.2, even: 0.1 };
+/// The longest range of a discrete latent.
 const RANGE_MAX: f64 = 1024.0;
-/// Places are the same if no latent's means differ by more than this, in standard deviations of the draws, which are at least so large,
-/// and no standard deviation by more than this factor.
+/// Places are the same if no latent's means differ by more than this, in standard deviations of the draws, and no standard deviation by
+/// more than this factor. No standard deviation is smaller than a share of that of the draws.
 const APART: f64 = 1.25;
 const SCALE_MIN: f64 = 0.1;
 const WIDTHS_APART: f64 = 3.0;
@@ -59,24 +67,28 @@ impl Base {
         let all = |i: usize| -> Vec<&[f64]> {
             std::iter::once(u.column(i)).chain(places.iter().map(|place| place.column(i))).collect()
         };
-        let widest = product(latents, all)?;
-        let places = distinct(latents, u, places);
+        let scales: Vec<f64> = (0..latents.len()).map(|i| moments(u.column(i)).1.sqrt().max(SCALE_MIN)).collect();
+        let widest = product(latents, (&scales, OF_ALL), all)?;
+        let places = distinct(latents, &scales, u, places);
         let half = if places.is_empty() { 0.0 } else { 0.5_f64.ln() };
         let mut components = vec![Component { log_weight: half, each: widest }];
         let log_weight = half - (places.len() as f64).ln();
         for place in places {
-            components.push(Component { log_weight, each: product(latents, |i| vec![place.column(i)])? });
+            components.push(Component {
+                log_weight,
+                each: product(latents, (&scales, OF_PLACE), |i| vec![place.column(i)])?,
+            });
         }
         Some(Self { components })
     }
 
-    /// out\[k, s\] = the log weight of component k and its log density at draw s, leaving out a latent if one is given.
-    fn log_components(&self, u: &Batch, without: Option<usize>) -> Batch {
+    /// out\[k, s\] = the log weight of component k and its log density at draw s.
+    fn log_components(&self, u: &Batch) -> Batch {
         let mut out = Batch::zeros(self.components.len(), u.draws_len());
         for (k, component) in self.components.iter().enumerate() {
             let out = out.column_mut(k);
             out.fill(component.log_weight);
-            for (i, factor) in component.each.iter().enumerate().filter(|(i, _)| Some(*i) != without) {
+            for (i, factor) in component.each.iter().enumerate() {
                 factor.add_log_density(u.column(i), out);
             }
         }
@@ -85,13 +97,12 @@ impl Base {
 
     /// out\[s\] = the log density of draw s.
     pub(super) fn log_density(&self, u: &Batch, out: &mut [f64]) {
-        let of_components = self.log_components(u, None);
-        log_sums(&of_components, out);
+        log_sums(&self.log_components(u), out);
     }
 
     /// out\[s\] = the log density of draw s, d_u\[i, s\] = its derivative along a continuous latent.
     pub(super) fn log_density_gradient(&self, u: &Batch, out: &mut [f64], d_u: &mut Batch) {
-        let of_components = self.log_components(u, None);
+        let of_components = self.log_components(u);
         log_sums(&of_components, out);
         d_u.as_mut_slice().fill(0.0);
         for (k, component) in self.components.iter().enumerate() {
@@ -108,7 +119,13 @@ impl Base {
 
     /// out\[v, s\] = the log density of draw s with latent `i` at values\[v\].
     pub(super) fn log_conditional(&self, i: usize, u: &Batch, values: &[f64], out: &mut Batch) {
-        let without = self.log_components(u, Some(i));
+        let mut without = self.log_components(u);
+        let mut own = vec![0.0; u.draws_len()];
+        for (k, component) in self.components.iter().enumerate() {
+            own.fill(0.0);
+            component.each[i].add_log_density(u.column(i), &mut own);
+            without.column_mut(k).iter_mut().zip(&own).for_each(|(without, own)| *without -= own);
+        }
         let mut of_components = without.clone();
         for (v, value) in values.iter().enumerate() {
             for (k, component) in self.components.iter().enumerate() {
@@ -134,11 +151,11 @@ impl Base {
 }
 
 /// The places that differ from the draws and from those before them.
-fn distinct<'a>(latents: &Latents, u: &'a Batch, places: &'a [Batch]) -> Vec<&'a Batch> {
-    let scales: Vec<f64> = (0..latents.len()).map(|i| moments(u.column(i)).1.sqrt().max(SCALE_MIN)).collect();
+fn distinct<'a>(latents: &Latents, scales: &[f64], u: &'a Batch, places: &'a [Batch]) -> Vec<&'a Batch> {
     let differ = |a: &Batch, b: &Batch| {
         (0..latents.len()).any(|i| {
             let [(mean, variance), (other, as_wide)] = [a, b].map(|place| moments(place.column(i)));
+            let [variance, as_wide] = [variance, as_wide].map(|variance| variance.max((SCALE_MIN * scales[i]).powi(2)));
             let ratio = (variance / as_wide).max(as_wide / variance);
             let has_other_width = !latents.support(i).is_discrete() && ratio > WIDTHS_APART * WIDTHS_APART;
             (mean - other).abs() > APART * scales[i] || has_other_width
@@ -154,13 +171,17 @@ fn distinct<'a>(latents: &Latents, u: &'a Batch, places: &'a [Batch]) -> Vec<&'a
 }
 
 /// The factors of a component that covers these groups of values of each latent.
-fn product<'a>(latents: &Latents, groups: impl Fn(usize) -> Vec<&'a [f64]>) -> Option<Vec<Factor>> {
-    (0..latents.len()).map(|i| Factor::new(latents.support(i), &groups(i))).collect()
+fn product<'a>(
+    latents: &Latents,
+    (scales, wider): (&[f64], Widening),
+    groups: impl Fn(usize) -> Vec<&'a [f64]>,
+) -> Option<Vec<Factor>> {
+    (0..latents.len()).map(|i| Factor::new(latents.support(i), (SCALE_MIN * scales[i], wider), &groups(i))).collect()
 }
 
 impl Factor {
     /// As wide as these groups of values together, each with the same weight, and wider. Nothing if the range is too long.
-    fn new(support: Support, groups: &[&[f64]]) -> Option<Self> {
+    fn new(support: Support, (least_scale, wider): (f64, Widening), groups: &[&[f64]]) -> Option<Self> {
         let even = |f: &dyn Fn(f64, f64) -> f64| {
             let of = |group: &&[f64]| {
                 let (mean, variance) = moments(group);
@@ -173,7 +194,9 @@ impl Factor {
         let least = groups.first().map_or(0.0, |group| moments(group).1);
         let variance = even(&|other, variance| variance + (other - mean).powi(2)).max(least);
         match support {
-            Support::Integers { lower, upper } if upper - lower < RANGE_MAX => Some(table(lower, upper, groups)),
+            Support::Integers { lower, upper } if upper - lower < RANGE_MAX => {
+                Some(table(lower, upper, groups, wider.even))
+            }
             Support::Integers { .. } => None,
             Support::Counts => {
                 let mean = mean + 0.5;
@@ -181,7 +204,7 @@ impl Factor {
                 Some(Self::Count { mean, size: mean * mean / (variance - mean) })
             }
             _ => {
-                let scale = WIDER * variance.sqrt().max(1e-6);
+                let scale = wider.factor * variance.sqrt().max(least_scale);
                 Some(Self::Normal { location: mean, scale, log_norm: -0.5 * (2.0 * PI).ln() - scale.ln() })
             }
         }
@@ -246,11 +269,11 @@ fn log_sums(x: &Batch, out: &mut [f64]) {
 }
 
 /// The shares of values, made more even.
-fn table(lower: f64, upper: f64, columns: &[&[f64]]) -> Factor {
+fn table(lower: f64, upper: f64, columns: &[&[f64]], even: f64) -> Factor {
     let len = (upper - lower) as usize + 1;
-    let mut shares = vec![EVEN / len as f64; len];
+    let mut shares = vec![even / len as f64; len];
     for column in columns {
-        let each = (1.0 - EVEN) / (columns.len() * column.len()) as f64;
+        let each = (1.0 - even) / (columns.len() * column.len()) as f64;
         for x in *column {
             shares[((x - lower).max(0.0) as usize).min(len - 1)] += each;
         }

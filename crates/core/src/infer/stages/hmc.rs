@@ -42,13 +42,25 @@ pub(super) struct Phase<'a> {
     pub(super) streams: &'a mut [Stream],
 }
 
-/// One move of every draw, each accepted or rejected separately; returns the sum of the acceptance probabilities.
+/// Trajectories whose energy changes by more than this have diverged.
+const DIVERGENT: f64 = 1000.0;
+
+/// How the moves of a block went.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct BlockMove {
+    /// The sum of the acceptance probabilities.
+    pub(super) accepted: f64,
+    /// The number of trajectories that diverged.
+    pub(super) divergent: f64,
+}
+
+/// One move of every draw, each accepted or rejected separately.
 pub(super) fn hamiltonian(
     gradient: &dyn Gradient,
     continuous: &[usize],
     (integrator, step): (Integrator, f64),
     state: Phase,
-) -> Result<f64> {
+) -> Result<BlockMove> {
     let len = state.u.draws_len();
     let (before, d_before, log_p) = (state.u.clone(), state.d_u.clone(), state.log_p.to_vec());
     let mut momentum = Batch::zeros(state.u.columns_len(), len);
@@ -81,7 +93,7 @@ pub(super) fn hamiltonian(
             u.iter().zip(p).zip(d).for_each(|((u, p), d)| *p += integrator.push(step, *u, *d));
         }
     }
-    let mut accepted = 0.0;
+    let mut made = BlockMove::default();
     for s in 0..len {
         let after: f64 = continuous.iter().map(|i| 0.5 * momentum.get(*i, s).powi(2)).sum();
         let rise = (state.log_p[s] - after) - (log_p[s] - energy[s]);
@@ -89,7 +101,8 @@ pub(super) fn hamiltonian(
         let is_defined = state.log_p[s] < f64::INFINITY && !rise.is_nan();
         let chance = if is_defined { rise.min(0.0).exp() } else { 0.0 };
         let u: f64 = state.streams[s].random();
-        accepted += chance;
+        made.accepted += chance;
+        made.divergent += f64::from(u8::from(!(rise > -DIVERGENT)));
         if !(u < chance) {
             for i in continuous {
                 state.u.set(*i, s, before.get(*i, s));
@@ -98,5 +111,5 @@ pub(super) fn hamiltonian(
             state.log_p[s] = log_p[s];
         }
     }
-    Ok(accepted)
+    Ok(made)
 }

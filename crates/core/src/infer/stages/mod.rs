@@ -19,6 +19,7 @@ mod hmc;
 pub(super) mod importance;
 pub(super) mod improper;
 mod independent;
+mod islands;
 mod line_density;
 mod log_linear;
 mod marginal;

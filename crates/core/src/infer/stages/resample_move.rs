@@ -7,7 +7,7 @@
 //! their shares depend on the weights.
 
 use super::gibbs::sweep;
-use super::hmc::{Integrator, Phase, hamiltonian};
+use super::hmc::{BlockMove, Integrator, Phase, hamiltonian};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -108,7 +108,7 @@ struct Block {
     streams: Vec<Stream>,
     log_p: Vec<f64>,
     d_u: Batch,
-    accepted: f64,
+    made: BlockMove,
     /// The initial draws, and their log density.
     start: Batch,
     log_p_start: Vec<f64>,
@@ -226,7 +226,9 @@ impl Chains {
         // One step size for all draws, adapted from all of them, so that it does not depend on their order.
         if !continuous.is_empty() {
             let draws_len = self.blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
-            let accepted = self.blocks.iter().map(|b| b.accepted).sum::<f64>() / draws_len;
+            let share = |of: fn(&BlockMove) -> f64| self.blocks.iter().map(|b| of(&b.made)).sum::<f64>() / draws_len;
+            let accepted = share(|made| made.accepted);
+            summary.divergent = share(|made| made.divergent);
             let adapted = ADAPTED * (draws_len / ADAPTING_DRAWS).min(1.0);
             summary.step = (summary.step * (adapted * (accepted - ACCEPTED)).exp()).clamp(1e-3, 1.5);
             summary.accepted = Some(accepted);
@@ -301,7 +303,7 @@ impl Block {
             start: own.clone(),
             u: own,
             streams: (0..len).map(|s| stream(seed, Purpose::Moves.step(), number, (first + s) as u64)).collect(),
-            accepted: 0.0,
+            made: BlockMove::default(),
             is_known: false,
         }
     }
@@ -358,7 +360,7 @@ impl Block {
             self.is_known = true;
         }
         let state = Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
-        self.accepted = hamiltonian(gradient, continuous, how, state)?;
+        self.made = hamiltonian(gradient, continuous, how, state)?;
         Ok(())
     }
 }
@@ -384,7 +386,7 @@ fn first_step<M: Model + ?Sized>(whitened: &WhitenedModel<M>, u: &Batch, stream:
                 }
                 let mut block = Block::new(&tried, 0, stream);
                 block.advance(whitened, whitened.continuous(), &[], (Integrator::Split, step))?;
-                Ok(block.accepted)
+                Ok(block.made.accepted)
             })
             .collect::<Result<_>>()?;
         if accepted.iter().sum::<f64>() > FIRST_ACCEPTED * TRIED as f64 {

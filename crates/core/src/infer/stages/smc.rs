@@ -8,6 +8,7 @@
 
 use super::base::Base;
 use super::deciles::have_same_deciles;
+use super::islands::Islands;
 use super::resample::{MIDDLE, systematic, taken};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::tempered::Tempered;
@@ -15,8 +16,8 @@ use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::error::{Error, Result};
-use crate::infer::result::{ESS_MIN, SmcSummary};
-use crate::model::{Latents, Model};
+use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, MoveSummary, SmcSummary};
+use crate::model::Model;
 use crate::objective::Estimate;
 use crate::observer::Quiet;
 use crate::session::Session;
@@ -28,13 +29,19 @@ use rand::RngExt;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The number of islands, and the fewest particles of each.
+/// The number of islands, and the fewest and the most particles of each.
 const ISLANDS: usize = 16;
-const PARTICLES_MIN: usize = 125;
+const PARTICLES_MIN: usize = 64;
+const PARTICLES_MAX: usize = 1000;
+/// How many moves each particle will probably make.
+const EXPECTED_MOVES: f64 = 60.0;
 /// The most populations.
 const ROUNDS: usize = 3;
 /// The share of particles that stays effective from one temperature to the next.
 const EFFECTIVE: f64 = 0.5;
+/// The least share of the last moves that is accepted, and how far they may move the mean of a tail, in standard deviations.
+const ACCEPTED_MIN: f64 = 0.4;
+const DRIFT_MAX: f64 = 0.1;
 /// The most temperatures.
 const TEMPERATURES_MAX: usize = 100;
 /// The moves at each temperature, and how far particles may still depend on where they were; then at the last, where they are made twice.
@@ -42,8 +49,6 @@ const MOVES: MoveSchedule = MoveSchedule { moves: [2, 6], memory: 0.5 };
 const LAST_MOVES: MoveSchedule = MoveSchedule { moves: [5, 20], memory: 0.2 };
 /// More continuous latents than this are whitened one by one.
 const FULL_MAX: usize = 100;
-/// The shares at which tails begin.
-const TAILS: [f64; 2] = [0.05, 0.95];
 
 /// The particles, and how far they have come.
 struct Population {
@@ -72,6 +77,15 @@ pub(in crate::infer) struct Bridged {
     pub(in crate::infer) summary: SmcSummary,
 }
 
+/// How it ended.
+pub(in crate::infer) enum TemperedRun {
+    Bridged(Bridged),
+    /// It would take too much work, or no particle is possible.
+    GivenUp,
+    /// It was stopped on request.
+    Stopped,
+}
+
 /// Where the particles start, how many there are, and the work they may take.
 #[derive(Clone, Copy)]
 pub(in crate::infer) struct SmcPlan<'a> {
@@ -83,29 +97,35 @@ pub(in crate::infer) struct SmcPlan<'a> {
     pub(in crate::infer) seed: u64,
 }
 
-/// Tempered sequential Monte Carlo, with more islands if their means differ too much. Nothing if it would take too much work, or if no
-/// particle is possible.
+/// Tempered sequential Monte Carlo, with more islands if their means differ too much.
 pub(in crate::infer) fn tempered_smc(
     whitened: &WhitenedModel<dyn Model + '_>,
     plan: SmcPlan,
     session: &mut Session,
-) -> Result<Option<Bridged>> {
-    let Some(base) = Base::new(whitened.latents(), plan.u, plan.places) else { return Ok(None) };
-    let each = (plan.draws / ISLANDS).max(PARTICLES_MIN);
+) -> Result<TemperedRun> {
+    let Some(base) = Base::new(whitened.latents(), plan.u, plan.places) else { return Ok(TemperedRun::GivenUp) };
+    // As many particles as draws, or as many as can probably be taken to the posterior.
+    let most = plan.work_max / (per_move(whitened) * EXPECTED_MOVES * ISLANDS as f64);
+    let each = (plan.draws / ISLANDS).clamp(PARTICLES_MIN, PARTICLES_MAX).min(most as usize);
+    if each < PARTICLES_MIN {
+        return Ok(TemperedRun::GivenUp);
+    }
     let mut found: Option<(Population, bool)> = None;
     let mut summary = None;
     for round in 0..ROUNDS {
         let population = Population::new(whitened.latents().len(), each);
         let mut run = Run { whitened, base: &base, each, plan, round, population };
-        if !run.until_posterior(session)? {
-            break;
+        match run.until_posterior(session)? {
+            Progress::Posterior => {}
+            Progress::GivenUp => break,
+            Progress::Stopped => return Ok(TemperedRun::Stopped),
         }
         let is_stationary = run.settle()?;
         let (population, is_stationary) = match found.take() {
             Some((before, was)) => (before.joined(run.population), was && is_stationary),
             None => (run.population, is_stationary),
         };
-        let now = summarise(whitened.latents(), &population, each, is_stationary);
+        let now = summarise(whitened, &population, each, is_stationary)?;
         let least = now.ess_bulk.min(now.ess_tail);
         let is_hopeless = ((round + 1) as f64) * ESS_MIN > ROUNDS as f64 * least;
         (found, summary) = (Some((population, is_stationary)), Some(now));
@@ -113,31 +133,55 @@ pub(in crate::infer) fn tempered_smc(
             break;
         }
     }
-    let (Some((population, _)), Some(summary)) = (found, summary) else { return Ok(None) };
+    let (Some((population, _)), Some(summary)) = (found, summary) else { return Ok(TemperedRun::GivenUp) };
     let islands = Islands::new(&population.log_z, each);
     let drawn: Vec<usize> = systematic(&islands.log_weights(), 0.0, plan.draws, MIDDLE).collect();
     let log_evidence = islands.log_evidence(&population.log_z);
-    Ok(Some(Bridged { u: taken(&population.u, &drawn), log_evidence, summary }))
+    Ok(TemperedRun::Bridged(Bridged { u: taken(&population.u, &drawn), log_evidence, summary }))
+}
+
+/// The cost of a move of one particle: about four gradients, each as expensive as three evaluations.
+fn per_move(model: &dyn Model) -> f64 {
+    12.0 * model.work() as f64
 }
 
 /// How much the means of islands differ.
-fn summarise(latents: &Latents, population: &Population, each: usize, is_stationary: bool) -> SmcSummary {
+fn summarise(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    population: &Population,
+    each: usize,
+    is_stationary: bool,
+) -> Result<SmcSummary> {
     let Population { u, temperatures, moves, log_z, .. } = population;
+    let (latents, z) = (whitened.latents(), whitened.restored(u));
+    let mut log_p = vec![0.0; u.draws_len()];
+    whitened.log_joint(u, &mut log_p)?;
+    // The last is the log density, which knows of modes that no single latent tells apart.
+    let column = |i: usize| if i < latents.len() { z.column(i) } else { &log_p };
+    let name = |i: usize| if i < latents.len() { latents.name(i) } else { "the log density".to_owned() };
     let islands = Islands::new(log_z, each);
-    let of_latents: Vec<[f64; 2]> = (0..latents.len()).into_par_iter().map(|i| islands.ess(u.column(i))).collect();
-    let least = |k: usize| (0..latents.len()).min_by(|a, b| of_latents[*a][k].total_cmp(&of_latents[*b][k]));
+    let of_latents: Vec<[f64; 2]> = (0..=latents.len()).into_par_iter().map(|i| islands.ess(column(i))).collect();
+    let least = |k: usize| (0..=latents.len()).min_by(|a, b| of_latents[*a][k].total_cmp(&of_latents[*b][k]));
     let [bulk, tail] = [least(0), least(1)];
-    SmcSummary {
+    Ok(SmcSummary {
         islands: log_z.len(),
         particles: u.draws_len(),
         temperatures: *temperatures,
         moves: *moves,
         ess_bulk: bulk.map_or(f64::NAN, |i| of_latents[i][0]),
         ess_tail: tail.map_or(f64::NAN, |i| of_latents[i][1]),
-        latent: bulk.map(|i| latents.name(i)).unwrap_or_default(),
+        latent: bulk.map(name).unwrap_or_default(),
         is_stationary,
+        islands_effective: 1.0 / (islands.squares() * log_z.len() as f64),
         is_used: false,
-    }
+    })
+}
+
+/// How far particles came.
+enum Progress {
+    Posterior,
+    GivenUp,
+    Stopped,
 }
 
 struct Run<'a> {
@@ -182,12 +226,13 @@ impl Population {
 }
 
 impl Run<'_> {
-    /// Takes the particles to the posterior; `false` if that is too much work, impossible, or stopped.
-    fn until_posterior(&mut self, session: &mut Session) -> Result<bool> {
+    /// Takes the particles to the posterior. A stage that ends before is one that was given up.
+    fn until_posterior(&mut self, session: &mut Session) -> Result<Progress> {
         let mut is_finished = self.resume(session)?;
         while !is_finished {
             if !self.advance()? {
-                return Ok(false);
+                session.finish(|| self.population.state())?;
+                return Ok(Progress::GivenUp);
             }
             is_finished = self.population.power >= 1.0;
             let is_stopped = session.advance("tempering", (1000.0 * self.population.power) as usize, 1000).is_break();
@@ -197,17 +242,19 @@ impl Run<'_> {
                 (false, false) => session.save(|| self.population.state())?,
             }
             if is_stopped && !is_finished {
-                return Ok(false);
+                return Ok(Progress::Stopped);
             }
         }
-        Ok(true)
+        Ok(if self.population.power >= 1.0 { Progress::Posterior } else { Progress::GivenUp })
     }
 
-    /// Moves the particles once more; returns whether that left the marginals as they were.
+    /// Moves the particles once more; returns whether these moves were accepted, did not diverge, and left the marginals as they were.
     fn settle(&mut self) -> Result<bool> {
-        let before = self.population.u.clone();
-        self.move_particles(LAST_MOVES)?;
-        Ok(have_same_deciles(&before, &self.population.u))
+        let before = self.whitened.restored(&self.population.u);
+        let MoveSummary { accepted, divergent, drift, .. } = self.move_particles(LAST_MOVES)?;
+        let have_moved = accepted.is_none_or(|accepted| accepted > ACCEPTED_MIN);
+        let is_steady = have_same_deciles(&before, &self.whitened.restored(&self.population.u));
+        Ok(is_steady && have_moved && divergent <= DIVERGENT_MAX && drift <= DRIFT_MAX)
     }
 
     /// A number for random streams that no other population has.
@@ -232,8 +279,8 @@ impl Run<'_> {
 
     /// The next temperature; `false` if there are too many, or no particle is possible.
     fn advance(&mut self) -> Result<bool> {
-        let each_move = 12.0 * self.whitened.work() as f64 * self.population.u.draws_len() as f64;
-        let is_too_much = self.population.moves as f64 * each_move > self.plan.work_max;
+        let each_move = per_move(self.whitened) * self.population.u.draws_len() as f64;
+        let is_too_much = (self.population.moves + MOVES.moves[1]) as f64 * each_move > self.plan.work_max;
         if self.population.temperatures == 0 {
             self.start();
         }
@@ -282,7 +329,7 @@ impl Run<'_> {
         Ok(log_p.iter().zip(&base).map(ratio).collect())
     }
 
-    fn move_particles(&mut self, schedule: MoveSchedule) -> Result<()> {
+    fn move_particles(&mut self, schedule: MoveSchedule) -> Result<MoveSummary> {
         // Numbers that no other moves have.
         let number = (1 << 40) + self.number(self.population.moves);
         let population = &mut self.population;
@@ -301,7 +348,7 @@ impl Run<'_> {
         let moved = mcmc_moves(&own, &mut v, &schedule, (self.plan.seed, number), &mut Quiet)?;
         population.u = own.restored(&v);
         population.moves += moved.moves;
-        Ok(())
+        Ok(moved)
     }
 }
 
@@ -322,60 +369,4 @@ fn next_power(log_ratio: &[f64], power: f64) -> f64 {
         (low, high) = if share(middle) >= EFFECTIVE { (middle, high) } else { (low, middle) };
     }
     high
-}
-
-/// Independent runs, weighted by their normalising constants.
-struct Islands {
-    weights: Vec<f64>,
-    each: usize,
-}
-
-impl Islands {
-    fn new(log_z: &[f64], each: usize) -> Self {
-        let total = log_sum_exp(log_z);
-        Self { weights: log_z.iter().map(|z| (z - total).exp()).collect(), each }
-    }
-
-    /// The log weight of every particle; they sum to 1.
-    fn log_weights(&self) -> Vec<f64> {
-        let of = |weight: &f64| std::iter::repeat_n((weight / self.each as f64).ln(), self.each);
-        self.weights.iter().flat_map(of).collect()
-    }
-
-    /// The mean of the normalising constants, which is unbiased, with the standard error of its logarithm.
-    fn log_evidence(&self, log_z: &[f64]) -> Estimate {
-        let len = self.weights.len() as f64;
-        let squares: f64 = self.weights.iter().map(|w| (len * w - 1.0).powi(2)).sum();
-        let standard_error = (squares / (len * (len - 1.0))).sqrt();
-        Estimate { value: log_sum_exp(log_z) - len.ln(), standard_error }
-    }
-
-    /// The effective sample sizes of a latent's mean and of the shares of its tails, the less of the two: the variance over the particles
-    /// divided by the squared standard error of the mean over the islands.
-    fn ess(&self, column: &[f64]) -> [f64; 2] {
-        let mut sorted = column.to_vec();
-        sorted.sort_by(f64::total_cmp);
-        let tail = |share: f64| {
-            let end = sorted[((share * sorted.len() as f64) as usize).min(sorted.len() - 1)];
-            self.ess_of(column, &|x| f64::from(x <= end))
-        };
-        [self.ess_of(column, &|x| x), TAILS.map(tail).into_iter().fold(f64::INFINITY, f64::min)]
-    }
-
-    fn ess_of(&self, column: &[f64], f: &dyn Fn(f64) -> f64) -> f64 {
-        let moments: Vec<[f64; 2]> = (column.chunks(self.each))
-            .map(|own| {
-                let (sum, squares) = own.iter().fold((0.0, 0.0), |(a, b), x| (a + f(*x), b + f(*x) * f(*x)));
-                [sum, squares].map(|sum| sum / own.len() as f64)
-            })
-            .collect();
-        let mean_of = |k: usize| self.weights.iter().zip(&moments).map(|(w, m)| w * m[k]).sum::<f64>();
-        let (mean, squares) = (mean_of(0), mean_of(1));
-        let error: f64 = self.weights.iter().zip(&moments).map(|(w, m)| (w * (m[0] - mean)).powi(2)).sum();
-        let len = self.weights.len() as f64;
-        let (variance, error) = (squares - mean * mean, error * len / (len - 1.0));
-        let most = column.len() as f64;
-        // A share of 0 or 1 is known.
-        if error > 0.0 && variance > 1e-12 * squares { (variance / error).min(most) } else { most }
-    }
 }

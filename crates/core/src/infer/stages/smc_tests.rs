@@ -1,7 +1,7 @@
 //! Tempered sequential Monte Carlo against known shares and integrals.
 
 use super::base::Base;
-use super::smc::{Bridged, SmcPlan, tempered_smc};
+use super::smc::{Bridged, SmcPlan, TemperedRun, tempered_smc};
 use super::tempered::Tempered;
 use super::test_models::{Coupled, narrow, of_normal};
 use super::whitened::WhitenedModel;
@@ -23,7 +23,10 @@ fn unwhitened(model: &dyn Model) -> WhitenedModel<'_, dyn Model + '_> {
 
 fn run(model: &dyn Model, u: &Batch, places: &[Batch], seed: u64) -> Bridged {
     let plan = SmcPlan { u, places, draws: 2000, work_max: f64::INFINITY, seed };
-    tempered_smc(&unwhitened(model), plan, &mut Session::new(&mut Quiet)).unwrap().unwrap()
+    match tempered_smc(&unwhitened(model), plan, &mut Session::new(&mut Quiet)).unwrap() {
+        TemperedRun::Bridged(bridged) => bridged,
+        _ => panic!("no particle reached the posterior"),
+    }
 }
 
 /// Draws of every latent by a function of a random stream.
@@ -72,10 +75,10 @@ fn discrete_latents_are_tempered() {
     let model = Ising::ring(n, coupling).unwrap();
     // The trace of the transfer matrix.
     let exact = ((2.0 * coupling.cosh()).powi(n as i32) + (2.0 * coupling.sinh()).powi(n as i32)).ln();
-    let up = filled(n, 50, |_| 1.0);
+    let [up, down] = [1.0, 0.0].map(|spin| filled(n, 50, |_| spin));
     let mut errors = Vec::new();
     for seed in 0..12 {
-        let found = run(&model, &up, &[], seed);
+        let found = run(&model, &up, std::slice::from_ref(&down), seed);
         errors.push((found.log_evidence.value - exact) / found.log_evidence.standard_error);
         let mean = found.u.column(3).iter().sum::<f64>() / found.u.draws_len() as f64;
         assert!((mean - 0.5).abs() < 4.0 * (0.25 / found.summary.ess_bulk).sqrt(), "{mean} {:?}", found.summary);

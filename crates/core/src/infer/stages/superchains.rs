@@ -52,8 +52,6 @@ pub(in crate::infer) struct SuperchainRun {
     /// The chains, in whitened coordinates, and which superchains are far from the draws.
     chains: Batch,
     is_away: Vec<bool>,
-    /// The superchains that are not, and those where there is mass.
-    with_mass: Vec<usize>,
 }
 
 impl SuperchainRun {
@@ -70,9 +68,9 @@ impl SuperchainRun {
         out
     }
 
-    /// The chains of each superchain that is where the draws are or where there is mass.
+    /// The chains of each superchain.
     pub(in crate::infer) fn places(&self) -> Vec<Batch> {
-        self.with_mass.iter().map(|k| taken(&self.chains, &of(*k).collect::<Vec<_>>())).collect()
+        (0..SUPERCHAINS).map(|k| taken(&self.chains, &of(k).collect::<Vec<_>>())).collect()
     }
 
     /// Compares the superchains with other draws.
@@ -82,7 +80,7 @@ impl SuperchainRun {
         delivered: &Delivered,
         seed: u64,
     ) -> Result<Superchains> {
-        let (found, ..) = Scores::new(whitened, delivered.u)?.compare(whitened, &self.chains, delivered, seed)?;
+        let (found, _) = Scores::new(whitened, delivered.u)?.compare(whitened, &self.chains, delivered, seed)?;
         Ok(Superchains { moves: self.found.moves, stopped: self.found.stopped, ..found })
     }
 }
@@ -97,7 +95,7 @@ pub(in crate::infer) fn superchains(
     let scores = Scores::new(whitened, delivered.u)?;
     let least = if matches!(whitened.place().1, Whitening::Sparse(_)) { SPLIT_MOVES_MIN } else { MOVES_MIN };
     let mut chains = starts(whitened, delivered, seed)?;
-    let (mut found, mut is_away, mut with_mass, mut made) = (Superchains::default(), Vec::new(), Vec::new(), 0);
+    let (mut found, mut is_away, mut made) = (Superchains::default(), Vec::new(), 0);
     for round in 0..ROUNDS {
         let moves = least.max(delivered.moves) << round;
         made += moves;
@@ -108,13 +106,13 @@ pub(in crate::infer) fn superchains(
             (seed, 2 + round as u64),
             session.reborrow(),
         )?;
-        (found, is_away, with_mass) = scores.compare(whitened, &chains, delivered, seed)?;
+        (found, is_away) = scores.compare(whitened, &chains, delivered, seed)?;
         found = Superchains { moves: made, stopped: moved.stopped, ..found };
         if found.stopped || found.agrees() {
             break;
         }
     }
-    Ok(SuperchainRun { found, chains, is_away, with_mass })
+    Ok(SuperchainRun { found, chains, is_away })
 }
 
 /// The starting points, each repeated for its chains.
@@ -178,14 +176,14 @@ impl Scores {
         Ok(Self { each, best })
     }
 
-    /// Compares chains with the draws; returns also which superchains are far from them, and those that are not or have mass.
+    /// Compares chains with the draws; returns also which superchains are far from them.
     fn compare(
         &self,
         whitened: &WhitenedModel<dyn Model + '_>,
         chains: &Batch,
         delivered: &Delivered,
         seed: u64,
-    ) -> Result<(Superchains, Vec<bool>, Vec<usize>)> {
+    ) -> Result<(Superchains, Vec<bool>)> {
         let latents = whitened.latents();
         let mut log_p = vec![0.0; chains.draws_len()];
         whitened.log_joint(chains, &mut log_p)?;
@@ -237,7 +235,7 @@ impl Scores {
             }
         }
         found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
-        Ok((found, is_away, with_mass))
+        Ok((found, is_away))
     }
 
     /// A superchain far away in many latents has little mass, though each of its values may be a mode of that latent's own. So single
