@@ -8,6 +8,7 @@ use crate::error::Result;
 use crate::infer::result::MissedTail;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
+use rayon::prelude::*;
 
 /// The distances from the mean at which the density is evaluated, in standard deviations.
 const DISTANCES: [f64; 15] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0];
@@ -40,21 +41,18 @@ pub(in crate::infer) fn missed_tail(
     let mut latents: Vec<(usize, f64)> = scaled.model.continuous().iter().map(|i| (*i, skewness(*i))).collect();
     latents.sort_by(|a, b| b.1.total_cmp(&a.1));
     let each = 100.0 * latents.len() as f64 * model.work() as f64;
-    let mut found: Option<MissedTail> = None;
-    for (latent, _) in latents.into_iter().take(((WORK / each) as usize).max(LEAST)) {
+    latents.truncate(((WORK / each) as usize).max(LEAST));
+    let of_latent = |(latent, _): (usize, f64)| -> Result<Option<MissedTail>> {
         let marginal = scaled.marginal(latent);
         let of_side = |side: f64| -> Result<[Beyond; 2]> {
             Ok([beyond(&marginal, side, log_evidence, seed)?, Beyond::of_draws(scaled.u.column(latent), side)])
         };
-        let sides = [of_side(1.0)?, of_side(-1.0)?];
-        let name = || model.latents().name(latent);
-        if let Some(tail) = missed(&sides, name)
-            && found.as_ref().is_none_or(|other| tail.matters() > other.matters())
-        {
-            found = Some(tail);
-        }
-    }
-    Ok(found)
+        let (above, below) = rayon::join(|| of_side(1.0), || of_side(-1.0));
+        Ok(missed(&[above?, below?], || model.latents().name(latent)))
+    };
+    let tails: Vec<Option<MissedTail>> = latents.into_par_iter().map(of_latent).collect::<Result<_>>()?;
+    let larger = |a: MissedTail, b: MissedTail| if b.matters() > a.matters() { b } else { a };
+    Ok(tails.into_iter().flatten().reduce(larger))
 }
 
 /// What the draws miss on both sides together.
