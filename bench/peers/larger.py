@@ -22,7 +22,7 @@ LARGER = {
     "volatility": (500, ["mu", "phi", "sd"]),
 }
 SEED = 1
-LONG = 20000
+LONG = 5000
 
 
 def made(name):
@@ -45,7 +45,10 @@ def reference(name):
     """The mean and the standard deviation of every scalar: on a grid, or from a long run."""
     *_, truth, log_likelihood = made(name)
     if log_likelihood is None:
-        return json.loads((HERE / "reference" / f"{name}.json").read_text())
+        path = HERE / "reference" / f"{name}.json"
+        if not path.exists():
+            sys.exit(f"{path} is missing: run larger.py first")
+        return json.loads(path.read_text())
     near = {key: (value, 0.2 * abs(value)) for key, value in truth.items()}
     for _ in range(3):
         near = sizes.moments(log_likelihood, near)
