@@ -12,6 +12,7 @@ use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
 use super::stages::deciles::have_same_deciles;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
+use super::stages::hmc::work_of_move;
 use super::stages::importance::{Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
@@ -361,8 +362,7 @@ fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_spent: 
     if let Some(moves) = settings.moves {
         return MoveSchedule::fixed(moves);
     }
-    // A Hamiltonian move takes about four gradients, each as expensive as three evaluations.
-    let each = 12.0 * model.work() as f64 * settings.draws.max(DRAWS) as f64;
+    let each = work_of_move(model) * settings.draws.max(DRAWS) as f64;
     let moves = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
     let moves = moves.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
     // An effective sample size W leaves errors of 1/√W standard deviations; the moves reduce them to their share `memory`.

@@ -5,6 +5,7 @@ use crate::model::{Latents, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::special::ln_gamma;
+use hyperprior_math::vector::log_sum_exp_columns;
 use rand::RngExt;
 use rand_distr::{Distribution, Gamma, Poisson, StandardNormal};
 use std::f64::consts::PI;
@@ -97,13 +98,13 @@ impl Base {
 
     /// out\[s\] = the log density of draw s.
     pub(super) fn log_density(&self, u: &Batch, out: &mut [f64]) {
-        log_sums(&self.log_components(u), out);
+        log_sum_exp_columns(self.log_components(u).as_slice(), out);
     }
 
     /// out\[s\] = the log density of draw s, d_u\[i, s\] = its derivative along a continuous latent.
     pub(super) fn log_density_gradient(&self, u: &Batch, out: &mut [f64], d_u: &mut Batch) {
         let of_components = self.log_components(u);
-        log_sums(&of_components, out);
+        log_sum_exp_columns(of_components.as_slice(), out);
         d_u.as_mut_slice().fill(0.0);
         for (k, component) in self.components.iter().enumerate() {
             let shares: Vec<f64> = of_components.column(k).iter().zip(&*out).map(|(x, all)| (x - all).exp()).collect();
@@ -134,7 +135,7 @@ impl Base {
                 let columns = of_components.column_mut(k).iter_mut().zip(without.column(k));
                 columns.for_each(|(to, without)| *to = without + own[0]);
             }
-            log_sums(&of_components, out.column_mut(v));
+            log_sum_exp_columns(of_components.as_slice(), out.column_mut(v));
         }
     }
 
@@ -251,21 +252,6 @@ impl Factor {
             }
         }
     }
-}
-
-/// out\[s\] = log Σ_k exp x\[k, s\].
-fn log_sums(x: &Batch, out: &mut [f64]) {
-    out.fill(f64::NEG_INFINITY);
-    for k in 0..x.columns_len() {
-        out.iter_mut().zip(x.column(k)).for_each(|(top, x)| *top = top.max(*x));
-    }
-    let mut sums = vec![0.0; out.len()];
-    for k in 0..x.columns_len() {
-        for ((sum, x), top) in sums.iter_mut().zip(x.column(k)).zip(&*out) {
-            *sum += if *top > f64::NEG_INFINITY { (x - top).exp() } else { 0.0 };
-        }
-    }
-    out.iter_mut().zip(sums).for_each(|(out, sum)| *out += if sum > 0.0 { sum.ln() } else { 0.0 });
 }
 
 /// The shares of values, made more even.

@@ -5,7 +5,7 @@
 //! better where it is not, far out in heavy tails above all.
 
 use crate::error::Result;
-use crate::model::Gradient;
+use crate::model::{Gradient, Model};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use rand::RngExt;
@@ -42,8 +42,13 @@ pub(super) struct Phase<'a> {
     pub(super) streams: &'a mut [Stream],
 }
 
-/// Trajectories whose energy changes by more than this have diverged.
-const DIVERGENT: f64 = 1000.0;
+/// Trajectories whose energy rises by more than this have diverged.
+pub(super) const DIVERGENT: f64 = 1000.0;
+
+/// The cost of a move of one draw: about four gradients, each as expensive as three evaluations.
+pub(in crate::infer) fn work_of_move(model: &dyn Model) -> f64 {
+    12.0 * model.work() as f64
+}
 
 /// How the moves of a block went.
 #[derive(Clone, Copy, Debug, Default)]

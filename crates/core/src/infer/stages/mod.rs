@@ -15,7 +15,7 @@ pub(super) mod gaussian;
 mod gaussian_check;
 pub(super) mod gibbs;
 mod given_theta;
-mod hmc;
+pub(super) mod hmc;
 pub(super) mod importance;
 pub(super) mod improper;
 mod independent;

@@ -5,7 +5,7 @@
 //! comparisons need are kept, one for each level of the tree. So every chain asks for one gradient at a time, and one batch serves
 //! them all.
 
-use super::hmc::Phase;
+use super::hmc::{DIVERGENT, Phase};
 use crate::error::Result;
 use crate::model::Gradient;
 use hyperprior_math::batch::Batch;
@@ -15,8 +15,6 @@ use rand_distr::{Distribution, StandardNormal};
 
 /// The largest number of doublings.
 const DEPTH_MAX: usize = 10;
-/// An energy error that shows that the trajectory has left the energy surface.
-const DIVERGENT: f64 = 1000.0;
 
 /// What the transitions of some chains took.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

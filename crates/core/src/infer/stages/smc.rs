@@ -6,8 +6,10 @@
 //! into islands, each resampled on its own. Islands share temperatures, coordinates and step sizes but no particles, so that their
 //! means differ as those of independent runs do: that is the Monte Carlo error, of means and of the evidence.
 
+use super::adaptive_importance::tempered;
 use super::base::Base;
 use super::deciles::have_same_deciles;
+use super::hmc::work_of_move;
 use super::islands::Islands;
 use super::resample::{MIDDLE, systematic, taken};
 use super::resample_move::{MoveSchedule, mcmc_moves};
@@ -105,13 +107,12 @@ pub(in crate::infer) fn tempered_smc(
 ) -> Result<TemperedRun> {
     let Some(base) = Base::new(whitened.latents(), plan.u, plan.places) else { return Ok(TemperedRun::GivenUp) };
     // As many particles as draws, or as many as can probably be taken to the posterior.
-    let most = plan.work_max / (per_move(whitened) * EXPECTED_MOVES * ISLANDS as f64);
+    let most = plan.work_max / (work_of_move(whitened) * EXPECTED_MOVES * ISLANDS as f64);
     let each = (plan.draws / ISLANDS).clamp(PARTICLES_MIN, PARTICLES_MAX).min(most as usize);
     if each < PARTICLES_MIN {
         return Ok(TemperedRun::GivenUp);
     }
-    let mut found: Option<(Population, bool)> = None;
-    let mut summary = None;
+    let mut found: Option<(Population, SmcSummary)> = None;
     for round in 0..ROUNDS {
         let population = Population::new(whitened.latents().len(), each);
         let mut run = Run { whitened, base: &base, each, plan, round, population };
@@ -122,27 +123,22 @@ pub(in crate::infer) fn tempered_smc(
         }
         let is_stationary = run.settle()?;
         let (population, is_stationary) = match found.take() {
-            Some((before, was)) => (before.joined(run.population), was && is_stationary),
+            Some((before, summary)) => (before.joined(run.population), summary.is_stationary && is_stationary),
             None => (run.population, is_stationary),
         };
-        let now = summarise(whitened, &population, each, is_stationary)?;
-        let least = now.ess_bulk.min(now.ess_tail);
+        let summary = summarise(whitened, &population, each, is_stationary)?;
+        let least = summary.ess_bulk.min(summary.ess_tail);
         let is_hopeless = ((round + 1) as f64) * ESS_MIN > ROUNDS as f64 * least;
-        (found, summary) = (Some((population, is_stationary)), Some(now));
+        found = Some((population, summary));
         if least >= ESS_MIN || is_hopeless || !is_stationary {
             break;
         }
     }
-    let (Some((population, _)), Some(summary)) = (found, summary) else { return Ok(TemperedRun::GivenUp) };
+    let Some((population, summary)) = found else { return Ok(TemperedRun::GivenUp) };
     let islands = Islands::new(&population.log_z, each);
     let drawn: Vec<usize> = systematic(&islands.log_weights(), 0.0, plan.draws, MIDDLE).collect();
     let log_evidence = islands.log_evidence(&population.log_z);
     Ok(TemperedRun::Bridged(Bridged { u: taken(&population.u, &drawn), log_evidence, summary }))
-}
-
-/// The cost of a move of one particle: about four gradients, each as expensive as three evaluations.
-fn per_move(model: &dyn Model) -> f64 {
-    12.0 * model.work() as f64
 }
 
 /// How much the means of islands differ.
@@ -279,7 +275,7 @@ impl Run<'_> {
 
     /// The next temperature; `false` if there are too many, or no particle is possible.
     fn advance(&mut self) -> Result<bool> {
-        let each_move = per_move(self.whitened) * self.population.u.draws_len() as f64;
+        let each_move = work_of_move(self.whitened) * self.population.u.draws_len() as f64;
         let is_too_much = (self.population.moves + MOVES.moves[1]) as f64 * each_move > self.plan.work_max;
         if self.population.temperatures == 0 {
             self.start();
@@ -352,21 +348,12 @@ impl Run<'_> {
     }
 }
 
-/// The inverse temperature at which the given share of the particles stays effective, or 1.
+/// The inverse temperature at which the given share of the possible particles stays effective, or 1.
 fn next_power(log_ratio: &[f64], power: f64) -> f64 {
-    let share = |to: f64| {
-        let weights: Vec<f64> = log_ratio.iter().map(|ratio| (to - power) * ratio).collect();
-        let squares: Vec<f64> = weights.iter().map(|w| 2.0 * w).collect();
-        let possible = log_ratio.iter().filter(|ratio| ratio.is_finite()).count();
-        (2.0 * log_sum_exp(&weights) - log_sum_exp(&squares)).exp() / possible.max(1) as f64
-    };
-    if share(1.0) >= EFFECTIVE {
-        return 1.0;
+    let possible = log_ratio.iter().filter(|ratio| ratio.is_finite()).count();
+    let left: Vec<f64> = log_ratio.iter().map(|ratio| (1.0 - power) * ratio).collect();
+    match tempered(&left, EFFECTIVE * possible as f64) {
+        (_, 1.0) => 1.0,
+        (_, share) => power + share * (1.0 - power),
     }
-    let (mut low, mut high) = (power, 1.0);
-    for _ in 0..50 {
-        let middle = 0.5 * (low + high);
-        (low, high) = if share(middle) >= EFFECTIVE { (middle, high) } else { (low, middle) };
-    }
-    high
 }
