@@ -40,6 +40,9 @@ impl Model for GraphModel {
     }
 
     fn is_ordinary(&self, z: &Batch, out: &mut [bool]) {
+        if self.levels.len() <= 1 {
+            return out.fill(true);
+        }
         let levels_len = ORDINARY_LEVELS.min(self.levels.len());
         let short = |first| self.evaluate_within(levels_len, z, first, |_, _, short| short);
         Self::tiles(z, short, |first, short| {

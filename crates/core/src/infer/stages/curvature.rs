@@ -181,13 +181,13 @@ fn ridged_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<(Whitening
 pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
     let LogDensity { gradient, continuous, .. } = density;
     let n = continuous.len();
+    let here = Batch::from_columns(point.to_vec(), 1);
+    let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
+    gradient.log_joint_gradient(&here, &mut own, &mut d_here)?;
+    let mut slope = Batch::from_columns(continuous.iter().map(|i| d_here.get(*i, 0)).collect(), 1);
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     for _ in 0..NEWTON_STEPS {
         let Some(whitening) = density.whitening(point, FLAT_STEPS)? else { return Ok(false) };
-        let here = Batch::from_columns(point.to_vec(), 1);
-        let (mut own, mut d_here) = (vec![0.0], Batch::zeros(point.len(), 1));
-        gradient.log_joint_gradient(&here, &mut own, &mut d_here)?;
-        let slope = Batch::from_columns(continuous.iter().map(|i| d_here.get(*i, 0)).collect(), 1);
         let (mut half, mut step) = (Batch::zeros(n, 1), Batch::zeros(n, 1));
         whitening.transpose_multiply(&slope, &mut half);
         whitening.multiply(&half, &mut step);
@@ -206,7 +206,10 @@ pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
             return Ok(false);
         };
         point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
-        if log_p[best] - own[0] < 1e-3 {
+        let rise = log_p[best] - own[0];
+        own[0] = log_p[best];
+        slope.as_mut_slice().iter_mut().zip(continuous).for_each(|(slope, i)| *slope = d_z.get(*i, best));
+        if rise < 1e-3 {
             return Ok(true);
         }
     }

@@ -72,6 +72,13 @@ impl Marginal<'_> {
         Ok(local.and_then(|local| local.log_mass()))
     }
 
+    /// Whether the model takes its usual time at a point.
+    pub(super) fn is_ordinary(&self, point: &[f64]) -> bool {
+        let mut is_ordinary = [true];
+        self.scaled.model.is_ordinary(&Batch::from_columns(point.to_vec(), 1), &mut is_ordinary);
+        is_ordinary[0]
+    }
+
     /// Moves the other latents to their mode given this one. The search starts from the given point, or from where they are expected.
     fn to_mode(&self, at: f64, point: &mut Vec<f64>) -> Result<()> {
         let Scaled { model, u } = self.scaled;

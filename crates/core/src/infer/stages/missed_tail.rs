@@ -14,6 +14,9 @@ use rayon::prelude::*;
 const DISTANCES: [f64; 15] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0];
 /// A density is negligible if it, times the cube of its distance, adds less than this to the variance.
 const NEGLIGIBLE: f64 = 0.005;
+/// So is what lies beyond a place, by a power law this steep or steeper, if it adds less than this.
+const STEEP: f64 = -1.0;
+const NEGLIGIBLE_BEYOND: f64 = 0.02;
 /// A tail with a smaller share of the posterior does not matter, and one with less than `FEW` of its share of the draws was missed. One that
 /// moves the mean by more standard deviations than this, or adds more to the variance, was missed too.
 const SHARE_MIN: f64 = 0.03;
@@ -148,6 +151,12 @@ fn beyond(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Resul
             if of_variance < of_last.min(NEGLIGIBLE.ln()) && of_last < NEGLIGIBLE.ln() {
                 break;
             }
+            // Where places cost many times more, a power law tells what lies beyond.
+            let slope = (of_variance - of_last) / (at / last).ln();
+            let beyond = of_variance.exp() / -slope;
+            if slope < STEEP && beyond < NEGLIGIBLE_BEYOND && !marginal.is_ordinary(&point) {
+                break;
+            }
         }
         before = Some((at, log_density, of_variance));
     }
@@ -183,5 +192,13 @@ mod tests {
         // With an evidence that is half a nat too low.
         assert_eq!(missed_tail(&Coupled::rare(2), &draws(0.01), -0.5, 1).unwrap(), None);
         assert_eq!(missed_tail(&Coupled::rare(2), &draws(0.01), 0.0, 1).unwrap(), None);
+    }
+
+    /// Catches a search that gives a tail up, rather than what lies beyond it, where places cost more.
+    #[test]
+    fn costly_places_are_examined_until_what_lies_beyond_is_negligible() {
+        let costly = Coupled::rare(2).costly_beyond(5.0);
+        let missed = missed_tail(&costly, &draws(0.0), 0.0, 1).unwrap().unwrap();
+        assert!((missed.wider - 3.16).abs() < 0.2, "{missed:?}");
     }
 }

@@ -10,12 +10,14 @@ pub(super) struct Coupled {
     latents: Latents,
     pairs: Vec<[u32; 2]>,
     density: fn(&[f64], &mut [f64]) -> f64,
+    /// Places where a latent is larger than this are said to cost more.
+    ordinary: f64,
 }
 
 impl Coupled {
     fn new(len: usize, pairs: Vec<[u32; 2]>, density: fn(&[f64], &mut [f64]) -> f64) -> Self {
         let latents = Latents::new().vector("z", len, Support::Real).expect("a vector");
-        Self { latents, pairs, density }
+        Self { latents, pairs, density, ordinary: f64::INFINITY }
     }
 
     /// A random walk of this many log rates, with an unknown precision and a count at each time: latents that are coupled in a chain, and
@@ -52,6 +54,11 @@ impl Coupled {
         Self::new(len, Vec::new(), rare)
     }
 
+    /// The same model, said to cost more where a latent is larger than this.
+    pub(super) fn costly_beyond(self, ordinary: f64) -> Self {
+        Self { ordinary, ..self }
+    }
+
     /// Normal latents, all coupled with each other, with a precision of 1.5 each and of 0.5 between any two, and a mean of 0.7.
     pub(super) fn normal(len: usize) -> Self {
         let pairs = (0..len as u32).flat_map(|i| (0..i).map(move |j| [j, i])).collect();
@@ -61,14 +68,12 @@ impl Coupled {
     /// The same with the integral, beside as large a mode of standard deviations 0.3 where the first is 9 standard deviations away and the
     /// others are at their means.
     pub(super) fn normal_and_narrow(len: usize) -> Self {
-        let Self { latents, pairs, .. } = Self::normal(len);
-        Self { latents, pairs, density: normal_and_narrow }
+        Self { density: normal_and_narrow, ..Self::normal(len) }
     }
 
     /// The same for [`bent`] of each latent, so that none is Gaussian given others.
     pub(super) fn bent(len: usize) -> Self {
-        let Self { latents, pairs, .. } = Self::normal(len);
-        Self { latents, pairs, density: bent_normal }
+        Self { density: bent_normal, ..Self::normal(len) }
     }
 }
 
@@ -221,6 +226,11 @@ impl Model for Coupled {
 
     fn coupled(&self) -> Option<&[[u32; 2]]> {
         Some(&self.pairs)
+    }
+
+    fn is_ordinary(&self, z: &Batch, out: &mut [bool]) {
+        let within = |s: usize| (0..z.columns_len()).all(|i| z.get(i, s).abs() < self.ordinary);
+        out.iter_mut().enumerate().for_each(|(s, out)| *out = within(s));
     }
 }
 

@@ -235,6 +235,10 @@ impl<M: Model + ?Sized> Model for WhitenedModel<'_, M> {
         self.model.fault(&self.restored(u), s)
     }
 
+    fn is_ordinary(&self, u: &Batch, out: &mut [bool]) {
+        self.model.is_ordinary(&self.restored(u), out);
+    }
+
     fn work(&self) -> usize {
         self.model.work() + self.whitening.work()
     }
