@@ -337,4 +337,12 @@ impl Expressions {
         let list = self.intern_list(&possible);
         self.intern(Node::LogSumExp { list }, Known::default())
     }
+
+    /// log Σ exp(a + b), for lists of a and b that other such sums contain too: with the exponentials of each list computed once, a product
+    /// of a matrix and a vector needs as many as there are rows and columns, not entries.
+    pub(crate) fn log_product(&mut self, a: &[Expr], b: &[Expr]) -> Expr {
+        let exponentials: Vec<Expr> = b.iter().map(|b| self.unary(Unary::Exp, *b)).collect();
+        let (a, b) = (self.intern_list(a), self.intern_list(&[b, &exponentials].concat()));
+        self.intern(Node::LogProduct { a, b }, Known::default())
+    }
 }

@@ -39,6 +39,11 @@ pub(crate) enum Node {
     LogSumExp {
         list: List,
     },
+    /// log Σ exp(a + b). Others have the same list of a; the list of b is followed by exp b, which only evaluation reads.
+    LogProduct {
+        a: List,
+        b: List,
+    },
 }
 
 /// What is known about an expression's values without evaluating it.
@@ -114,6 +119,7 @@ impl Expressions {
         match self.node(e) {
             Node::Constant(_) | Node::Leaf(_) => {}
             Node::Linear { list, .. } | Node::LogSumExp { list } => self.list(list).iter().copied().for_each(f),
+            Node::LogProduct { a, b } => self.list(a).iter().chain(self.list(b)).copied().for_each(f),
             Node::Unary(_, a) => f(a),
             Node::Binary(_, a, b) => {
                 f(a);
@@ -183,6 +189,7 @@ impl Expressions {
             Node::Ternary(f, a, b, c) => [a, b, c].iter().fold(mix(6, f as u64), |h, e| mix(h, u64::from(e.0))),
             Node::Select { index, list } => mix(mix(7, u64::from(index.0)), u64::from(list.0)),
             Node::LogSumExp { list } => mix(8, u64::from(list.0)),
+            Node::LogProduct { a, b } => mix(mix(9, u64::from(a.0)), u64::from(b.0)),
         };
         finish(hash)
     }
@@ -220,6 +227,7 @@ impl Expressions {
             (Node::Ternary(f, a, b, c), Node::Ternary(g, d, e, h)) => f == g && (a, b, c) == (d, e, h),
             (Node::Select { index, list }, Node::Select { index: i, list: l }) => index == i && list == l,
             (Node::LogSumExp { list }, Node::LogSumExp { list: l }) => list == l,
+            (Node::LogProduct { a, b }, Node::LogProduct { a: c, b: d }) => (a, b) == (c, d),
             _ => false,
         };
         if let Some(&found) = self.index.find(hash, same) {

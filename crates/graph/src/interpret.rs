@@ -61,6 +61,12 @@ impl Interpreter {
                     self.gathered.extend(arena.list(list).iter().map(|e| self.values[e.0 as usize]));
                     log_sum(&self.gathered)
                 }
+                Node::LogProduct { a, b } => {
+                    self.gathered.clear();
+                    let pairs = arena.list(a).iter().zip(arena.list(b));
+                    self.gathered.extend(pairs.map(|(a, b)| self.values[a.0 as usize] + self.values[b.0 as usize]));
+                    log_sum(&self.gathered)
+                }
             };
             self.values[e.0 as usize] = x;
         }

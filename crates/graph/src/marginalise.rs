@@ -15,7 +15,7 @@ use super::operation::{Binary, Ternary};
 use super::rewrite::Substitution;
 use super::unconstrained::{Term, Unconstrained};
 use hyperprior::model::Support;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 /// A factor of which no bound is known counts as this many times its sum over the window, so that practically all of the count's
 /// distribution has to lie in the window.
@@ -97,11 +97,11 @@ pub(crate) fn marginalise(unconstrained: &Unconstrained, order: &[u32], level: u
             Some(table) => put(table, &mut tables, &mut holding),
         }
     }
-    let (mut stages, mut tails) = (Vec::new(), Vec::new());
+    let (mut stages, mut tails, mut met) = (Vec::new(), Vec::new(), HashSet::new());
     for k in 0..order.len() {
         let own: Vec<Table> = holding[k].iter().filter_map(|t| tables[*t].take()).collect();
         let count = counts[k].then_some(order[k]);
-        let (entries, summed) = marginalise_one(&mut arena, own, k, &domains, count, &mut tails);
+        let (entries, summed) = marginalise_one(&mut arena, own, k, &domains, count, &mut tails, &mut met);
         let of = |s: &usize| (order[*s], domains[*s].0, domains[*s].1);
         stages.push(Stage {
             latent: order[k],
@@ -120,6 +120,7 @@ pub(crate) fn marginalise(unconstrained: &Unconstrained, order: &[u32], level: u
 }
 
 /// Marginalises latent `k` out of the tables that contain it: their sum, with the latent's values fastest, and the marginal table.
+/// `met` has the entries of tables with other latents, as a chain has the same ones at each of its steps.
 pub(super) fn marginalise_one(
     arena: &mut Expressions,
     own: Vec<Table>,
@@ -127,6 +128,7 @@ pub(super) fn marginalise_one(
     domains: &[(f64, usize)],
     count: Option<u32>,
     tails: &mut Vec<Tail>,
+    met: &mut HashSet<Expr>,
 ) -> (Vec<Expr>, Table) {
     let scope: BTreeSet<usize> = own.iter().flat_map(|t| t.scope.iter().copied()).filter(|s| *s != k).collect();
     let scope: Vec<usize> = scope.into_iter().collect();
@@ -135,6 +137,7 @@ pub(super) fn marginalise_one(
     let mut joint = vec![0_usize; domains.len()];
     let mut entries = Vec::with_capacity(rows * values_len);
     let mut sums = Vec::with_capacity(rows);
+    let products = if count.is_none() { log_products(arena, &own, k, (&scope, rows), domains, met) } else { None };
     for row in 0..rows {
         unpack(row, &scope, domains, &mut joint);
         let first = entries.len();
@@ -142,7 +145,8 @@ pub(super) fn marginalise_one(
             joint[k] = v;
             entries.push(total(arena, own.iter().map(|t| t.entries[place(&t.scope, domains, &joint)])));
         }
-        let sum = arena.log_sum_exp(&entries[first..]);
+        let product = products.as_ref().map(|products| products[row]);
+        let sum = product.unwrap_or_else(|| arena.log_sum_exp(&entries[first..]));
         if let Some(latent) = count {
             let outside = Side::BOTH.map(|side| outside(arena, &own, side, domains, &joint));
             let outside: Vec<Expr> = outside.into_iter().flatten().collect();
@@ -157,6 +161,39 @@ pub(super) fn marginalise_one(
         Outside { count, above, below }
     });
     (entries, Table { scope, entries: sums, outside })
+}
+
+/// The sums over the values of latent `k` for each joint value of the others, if what contains only that latent can be told from the rest
+/// and the rest was met before: a vector times a matrix that others are multiplied with too.
+fn log_products(
+    arena: &mut Expressions,
+    own: &[Table],
+    k: usize,
+    (scope, rows): (&[usize], usize),
+    domains: &[(f64, usize)],
+    met: &mut HashSet<Expr>,
+) -> Option<Vec<Expr>> {
+    let (alone, others): (Vec<&Table>, Vec<&Table>) = own.iter().partition(|t| t.scope == [k]);
+    if rows < 2 || alone.is_empty() || others.is_empty() {
+        return None;
+    }
+    let mut joint = vec![0_usize; domains.len()];
+    let mut entry = |arena: &mut Expressions, tables: &[&Table], row: usize, v: usize| {
+        unpack(row, scope, domains, &mut joint);
+        joint[k] = v;
+        total(arena, tables.iter().map(|t| t.entries[place(&t.scope, domains, &joint)]))
+    };
+    let values = 0..domains[k].1;
+    let vector: Vec<Expr> = values.clone().map(|v| entry(arena, &alone, 0, v)).collect();
+    let pairs = (0..rows).flat_map(|row| values.clone().map(move |v| (row, v)));
+    let matrix: Vec<Expr> = pairs.map(|(row, v)| entry(arena, &others, row, v)).collect();
+    let is_new = matrix.iter().fold(false, |is_new, e| met.insert(*e) || is_new);
+    // What is impossible does not count, even if the rest is undefined.
+    let is_impossible = |e: &Expr| arena.value(*e) == Some(f64::NEG_INFINITY);
+    if is_new || vector.iter().chain(&matrix).any(is_impossible) || vector.iter().all(|e| arena.value(*e).is_some()) {
+        return None;
+    }
+    Some(matrix.chunks_exact(values.len()).map(|b| arena.log_product(&vector, b)).collect())
 }
 
 /// A sum of logs. An impossible value does not count, even if the rest is undefined.

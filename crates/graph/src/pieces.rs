@@ -2,6 +2,7 @@
 
 use super::expression::{Expr, Expressions};
 use super::marginalise::{Table, Tail, marginalise_one};
+use std::collections::HashSet;
 
 /// Terms that share marginalised latents.
 #[derive(Clone, Debug, Default)]
@@ -79,11 +80,11 @@ pub(super) fn log_marginal(
 ) -> Expr {
     let taken = piece.terms.iter().filter(|t| without.binary_search(t).is_err());
     let mut open: Vec<Table> = taken.filter_map(|t| tables[*t].clone()).collect();
-    let mut total = Vec::new();
+    let (mut total, mut met) = (Vec::new(), HashSet::new());
     for &k in &piece.latents {
         let (own, rest): (Vec<Table>, Vec<Table>) = open.into_iter().partition(|table| table.scope.contains(&k));
         open = rest;
-        let (_, marginal) = marginalise_one(arena, own, k, domains, counts[k], tails);
+        let (_, marginal) = marginalise_one(arena, own, k, domains, counts[k], tails, &mut met);
         if marginal.scope.is_empty() {
             total.extend(marginal.entries.into_iter().map(|e| (e, 1.0)));
         } else {

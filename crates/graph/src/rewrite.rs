@@ -28,6 +28,10 @@ impl Shape {
                 self.weights.extend_from_slice(from.weights(list, weights));
             }
             Node::Select { list, .. } | Node::LogSumExp { list } => self.list.extend_from_slice(from.list(list)),
+            Node::LogProduct { a, b } => {
+                let a = from.list(a);
+                self.list.extend(a.iter().chain(&from.list(b)[..a.len()]));
+            }
             _ => {}
         }
     }
@@ -54,6 +58,10 @@ impl Shape {
             Node::Ternary(f, a, b, c) => into.ternary(f, map(a), map(b), map(c)),
             Node::Select { index, .. } => into.select(map(index), &self.list),
             Node::LogSumExp { .. } => into.log_sum_exp(&self.list),
+            Node::LogProduct { .. } => {
+                let (a, b) = self.list.split_at(self.list.len() / 2);
+                into.log_product(a, b)
+            }
         }
     }
 }

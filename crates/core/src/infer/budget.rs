@@ -131,7 +131,7 @@ impl Work<'_> {
         seed: u64,
         length: Length,
     ) -> Result<Fitted> {
-        let draws = if q.prior().components_len() > 1 { 16 } else { 32 };
+        let draws = if q.prior().components_len() > 1 { 8 } else { 32 };
         let settings = FitSettings {
             step_size: self.settings.step_size.unwrap_or(0.03),
             gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },

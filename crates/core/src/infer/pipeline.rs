@@ -189,9 +189,10 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
         work.fit(&best.whitened, &best.q, &start, seed, length)
     };
     work.session.enter("restarts");
-    // Newton's method ends where the ELBO is flat; the draws are of the nested approximation, which looks for itself.
+    // Superchains judge draws that are moved, wherever the fit ended. Newton's method ends where the ELBO is flat.
     let is_newton = matches!(best.whitened.place().1, Whitening::Sparse(_)) || settings.method == Method::Nuts;
-    let restarts = if is_newton && settings.restarts.is_none() { None } else { restart(&mut best, again, work)? };
+    let is_judged = is_newton || settings.correct == Correction::ResampleMove;
+    let restarts = if is_judged && settings.restarts.is_none() { None } else { restart(&mut best, again, work)? };
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
     finish(best, (candidates, restarts), &known, ends, work)
 }

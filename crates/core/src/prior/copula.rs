@@ -5,6 +5,7 @@
 //! log q(λ) = log N(ε) − log|I + UᵀU| + Σ log s_i − Σ log h_i'(x_i). O(dr²).
 
 use super::low_rank::Spread;
+use super::marginal::Marginal;
 use super::{Density, Prior, Start, log_standard_normal};
 use crate::error::{Error, Result};
 use crate::prior::PriorPass;
@@ -12,113 +13,6 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::vector::dot;
-
-/// A marginal distribution of one λ, as an increasing map of a standard normal.
-///
-/// ```
-/// use hyperprior::prior::{Marginal, NormalMarginal};
-/// let (lambda, log_slope) = NormalMarginal.forward(&[2.0, 0.0], 0.5);
-/// assert_eq!((lambda, log_slope), (2.5, 0.0));
-/// assert_eq!(NormalMarginal.inverse(&[2.0, 0.0], lambda), 0.5);
-/// ```
-pub trait Marginal: std::fmt::Debug + Send + Sync {
-    /// A short name.
-    fn name(&self) -> &'static str;
-
-    /// How many parameters it has.
-    fn parameters_len(&self) -> usize;
-
-    /// h(x) and log h'(x).
-    fn forward(&self, parameters: &[f64], x: f64) -> (f64, f64);
-
-    /// Given the cotangents of h(x) and of log h'(x): adds to those of the parameters and returns that of x.
-    fn pullback(&self, parameters: &[f64], x: f64, d_value: f64, d_log_slope: f64, d_parameters: &mut [f64]) -> f64;
-
-    /// The x with h(x) = λ.
-    fn inverse(&self, parameters: &[f64], lambda: f64) -> f64;
-
-    /// Parameters of the normal with this mean and standard deviation, or the closest available.
-    fn start(&self, mean: f64, deviation: f64, parameters: &mut [f64]);
-}
-
-/// N(m, e^{2l}): h(x) = m + e^l x. See [`Marginal`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NormalMarginal;
-
-impl Marginal for NormalMarginal {
-    fn name(&self) -> &'static str {
-        "normal"
-    }
-
-    fn parameters_len(&self) -> usize {
-        2
-    }
-
-    fn forward(&self, parameters: &[f64], x: f64) -> (f64, f64) {
-        (parameters[0] + parameters[1].exp() * x, parameters[1])
-    }
-
-    fn pullback(&self, parameters: &[f64], x: f64, d_value: f64, d_log_slope: f64, d_parameters: &mut [f64]) -> f64 {
-        let scale = parameters[1].exp();
-        d_parameters[0] += d_value;
-        d_parameters[1] += d_value * scale * x + d_log_slope;
-        d_value * scale
-    }
-
-    fn inverse(&self, parameters: &[f64], lambda: f64) -> f64 {
-        (lambda - parameters[0]) * (-parameters[1]).exp()
-    }
-
-    fn start(&self, mean: f64, deviation: f64, parameters: &mut [f64]) {
-        parameters.copy_from_slice(&[mean, deviation.ln()]);
-    }
-}
-
-/// The sinh–arcsinh distribution (Jones and Pewsey, 2009): h(x) = m + e^l sinh((asinh x + a) e^b), skewed by a, with tails
-/// heavier than the normal's where b > 0 and lighter where b < 0. See [`Copula`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SinhArcsinh;
-
-impl Marginal for SinhArcsinh {
-    fn name(&self) -> &'static str {
-        "sinh-arcsinh"
-    }
-
-    fn parameters_len(&self) -> usize {
-        4
-    }
-
-    fn forward(&self, parameters: &[f64], x: f64) -> (f64, f64) {
-        let &[m, l, a, b] = parameters else { return (f64::NAN, f64::NAN) };
-        let w = (x.asinh() + a) * b.exp();
-        (m + l.exp() * w.sinh(), l + log_cosh(w) + b - 0.5 * (x * x).ln_1p())
-    }
-
-    fn pullback(&self, parameters: &[f64], x: f64, d_value: f64, d_log_slope: f64, d_parameters: &mut [f64]) -> f64 {
-        let &[_, l, a, b] = parameters else { return f64::NAN };
-        let (tail, scale) = (b.exp(), l.exp());
-        let w = (x.asinh() + a) * tail;
-        let d_w = d_value * scale * w.cosh() + d_log_slope * w.tanh();
-        d_parameters[0] += d_value;
-        d_parameters[1] += d_value * scale * w.sinh() + d_log_slope;
-        d_parameters[2] += d_w * tail;
-        d_parameters[3] += d_w * w + d_log_slope;
-        d_w * tail / (1.0 + x * x).sqrt() - d_log_slope * x / (1.0 + x * x)
-    }
-
-    fn inverse(&self, parameters: &[f64], lambda: f64) -> f64 {
-        let &[m, l, a, b] = parameters else { return f64::NAN };
-        (((lambda - m) * (-l).exp()).asinh() * (-b).exp() - a).sinh()
-    }
-
-    fn start(&self, mean: f64, deviation: f64, parameters: &mut [f64]) {
-        parameters.copy_from_slice(&[mean, deviation.ln(), 0.0, 0.0]);
-    }
-}
-
-fn log_cosh(w: f64) -> f64 {
-    w.abs() + (-2.0 * w.abs()).exp().ln_1p() - std::f64::consts::LN_2
-}
 
 /// A Gaussian copula of low rank; θ is U column by column, then each marginal's parameters.
 ///
@@ -240,16 +134,14 @@ impl Prior for Copula {
             let constant = 0.5 * squared.iter().map(|s| s.ln()).sum::<f64>() - self.spread.log_det(u, scratch);
             log_q.iter_mut().for_each(|q| *q += constant);
         }
+        let mut log_slopes = scratch.take(eps.draws_len());
         for (i, marginal) in self.marginals.iter().enumerate() {
-            let parameters = &theta[self.range(i)];
-            for (s, x) in lambda.column_mut(i).iter_mut().enumerate() {
-                let (value, log_slope) = marginal.forward(parameters, *x);
-                *x = value;
-                if density == Density::Whole {
-                    log_q[s] -= log_slope;
-                }
+            marginal.forward_each(&theta[self.range(i)], lambda.column_mut(i), &mut log_slopes);
+            if density == Density::Whole {
+                log_q.iter_mut().zip(&log_slopes).for_each(|(q, log_slope)| *q -= log_slope);
             }
         }
+        scratch.give(log_slopes);
         scratch.give(squared);
         scratch.give(gram);
     }
@@ -271,14 +163,15 @@ impl Prior for Copula {
         let mut d_y = scratch.take_batch(n, draws_len);
         let mut d_squared = scratch.take(n);
         let total = if density == Density::Whole { d_log_q.iter().sum() } else { 0.0 };
+        let mut d_log_slopes = scratch.take(draws_len);
+        if density == Density::Whole {
+            d_log_slopes.iter_mut().zip(d_log_q).for_each(|(d, d_log_q)| *d = -d_log_q);
+        }
         for (i, marginal) in self.marginals.iter().enumerate() {
             let (range, d_y) = (self.range(i), d_y.column_mut(i));
-            for s in 0..draws_len {
-                let d_log_slope = if density == Density::Whole { -d_log_q[s] } else { 0.0 };
-                let d_value = d_lambda.get(i, s);
-                let d = &mut d_theta[range.clone()];
-                d_y[s] = marginal.pullback(&theta[range.clone()], x.get(i, s), d_value, d_log_slope, d);
-            }
+            let d = &mut d_theta[range.clone()];
+            d_y.copy_from_slice(x.column(i));
+            marginal.pullback_each(&theta[range], d_y, d_lambda.column(i), &d_log_slopes, d);
             // x = y / s, so ∂x/∂s² = −x / (2 s²); log q holds ½ log s².
             d_squared[i] = 0.5 * (total - dot(d_y, x.column(i))) / squared[i];
             let inverse = squared[i].sqrt().recip();
@@ -290,7 +183,7 @@ impl Prior for Copula {
         if total != 0.0 {
             self.spread.log_det_pullback(u, -total, d_u, scratch);
         }
-        for buffer in [d_squared, squared, gram] {
+        for buffer in [d_log_slopes, d_squared, squared, gram] {
             scratch.give(buffer);
         }
         scratch.give_batch(d_y);

@@ -80,6 +80,17 @@ impl Below {
         Self { exprs }
     }
 
+    /// How often each expression is used: by others, in a sum, and as an output.
+    pub(super) fn uses(&self, arena: &Expressions, place: &Index, sum: &Sum, outputs: &[Expr]) -> Vec<u32> {
+        let mut uses = vec![0; self.exprs.len()];
+        for e in &self.exprs {
+            arena.operands(*e, |o| uses[place.get(o)] += 1);
+        }
+        let roots = sum.terms.iter().map(|(e, _)| e);
+        roots.chain(outputs).for_each(|e| uses[place.get(*e)] += 1);
+        uses
+    }
+
     pub(super) fn index(&self) -> Index {
         let (first, last) = (self.exprs.first().map_or(0, |e| e.0), self.exprs.last().map_or(0, |e| e.0));
         // A table if the expressions are close together, a binary search if they are sparse.

@@ -35,7 +35,8 @@ impl Tape {
     ) -> Self {
         let sum = Sum::of(arena, roots);
         let place = below.index();
-        let terminals = if apart { Vec::new() } else { terminal::find(arena, below, &place, &sum, outputs) };
+        let uses = below.uses(arena, &place, &sum, outputs);
+        let terminals = if apart { Vec::new() } else { terminal::find(arena, &place, &sum, &uses) };
         let mut has_row = vec![true; below.exprs.len()];
         for (root, _) in &terminals {
             has_row[*root] = false;
@@ -43,7 +44,7 @@ impl Tape {
         }
         let mut tape = Self { offset: sum.offset, ..Self::default() };
         let mut row = tape.add_leaves(arena, below, column);
-        tape.add_runs(arena, below, &place, keys(arena, below, &place, &has_row, varies), &mut row);
+        tape.add_runs(arena, below, &place, keys(arena, below, &place, (&has_row, &uses), varies), &mut row);
         let with_row = sum.terms.iter().map(|(e, w)| (place.get(*e), *w)).filter(|(i, _)| has_row[*i]);
         tape.roots = with_row.map(|(i, w)| (row[i], w)).collect();
         tape.add_terminals(arena, below, terminals, |e| row[place.get(e)]);
@@ -71,18 +72,19 @@ impl Tape {
         let mut previous: Option<(bool, u32, Kind, u32)> = None;
         self.varying = usize::MAX;
         for (varies, depth, kind, list, i) in keys {
-            row[i as usize] = self.rows_len;
             let e = below.exprs[i as usize];
             if previous != Some((varies, depth, kind, list)) {
                 if varies && self.varying == usize::MAX {
                     self.varying = self.runs.len();
                 }
                 previous = Some((varies, depth, kind, list));
+                self.rows_len += self.runs.last().map_or(0, Run::further_len);
                 let (operands, weights) = (self.operands.len() as u32, self.weights.len() as u32);
                 self.runs.push(Run { kind, rows: self.rows_len..self.rows_len, operands, weights });
                 // Operands that all members share are stored once, at the front.
-                if let Node::Linear { list, .. } | Node::Select { list, .. } = arena.node(e)
-                    && matches!(kind, Kind::Shared { .. } | Kind::Select { .. })
+                if let Node::Linear { list, .. } | Node::Select { list, .. } | Node::LogProduct { a: list, .. } =
+                    arena.node(e)
+                    && !matches!(kind, Kind::Linear { .. })
                 {
                     self.operands.extend(arena.list(list).iter().map(|o| row[place.get(*o)]));
                 }
@@ -96,19 +98,28 @@ impl Tape {
                     self.weights.push(constant);
                 }
                 Node::Select { index, .. } => self.operands.push(row[place.get(index)]),
+                Node::LogProduct { b, .. } => self.operands.extend(arena.list(b).iter().map(|o| row[place.get(*o)])),
                 _ => arena.operands(e, |o| self.operands.push(row[place.get(o)])),
             }
+            row[i as usize] = self.rows_len;
             self.rows_len += 1;
             if let Some(run) = self.runs.last_mut() {
                 run.rows.end = self.rows_len;
             }
         }
+        self.rows_len += self.runs.last().map_or(0, Run::further_len);
         self.varying = self.varying.min(self.runs.len());
     }
 }
 
 /// The sorted keys of the expressions that have a row and are neither constants nor latents.
-fn keys(arena: &Expressions, below: &Below, place: &Index, has_row: &[bool], varies: Option<u32>) -> Vec<Key> {
+fn keys(
+    arena: &Expressions,
+    below: &Below,
+    place: &Index,
+    (has_row, uses): (&[bool], &[u32]),
+    varies: Option<u32>,
+) -> Vec<Key> {
     let mut lists = HashMap::new();
     for e in &below.exprs {
         if let Node::Linear { list, .. } = arena.node(*e) {
@@ -141,7 +152,17 @@ fn keys(arena: &Expressions, below: &Below, place: &Index, has_row: &[bool], var
             Node::Binary(f, ..) => (Kind::Binary(f), 0),
             Node::Ternary(f, ..) => (Kind::Ternary(f), 0),
             Node::Select { list, .. } => (Kind::Select { choices_len: arena.list(list).len() as u32 }, list.0),
-            Node::LogSumExp { list } => (Kind::LogSumExp { terms_len: arena.list(list).len() as u32 }, 0),
+            Node::LogProduct { a, .. } => (Kind::LogProduct { terms_len: arena.list(a).len() as u32 }, a.0),
+            Node::LogSumExp { list } => {
+                let list = arena.list(list);
+                // Differentiating a sum needs no value of it, so that its row is free if nothing else reads it and it is computed again
+                // whenever this is.
+                let is_free = |e: &Expr| {
+                    let o = place.get(*e);
+                    matches!(arena.node(*e), Node::Linear { .. }) && uses[o] == 1 && varying[o] == any
+                };
+                (Kind::LogSumExp { terms_len: list.len() as u32, keeps_shares: list.iter().all(is_free) }, 0)
+            }
         };
         if has_row[i] {
             keys.push((any, deepest, kind, list, i as u32));

@@ -15,3 +15,6 @@ mod terminal;
 pub(crate) use below::{Below, Sum};
 pub(crate) use forward::Workspace;
 pub(crate) use program::{TILE, Tape};
+
+#[cfg(test)]
+mod tests;

@@ -26,7 +26,14 @@ pub(crate) enum Kind {
     Select {
         choices_len: u32,
     },
+    /// If it `keeps_shares`, the rows of the terms, which nothing else reads, become each term's share of the sum.
     LogSumExp {
+        terms_len: u32,
+        keeps_shares: bool,
+    },
+    /// Logarithms of sums of products of the exponentials of the same rows with those of others, which have rows too. After the run come
+    /// one row for each shared exponential and one for each sum's inverse.
+    LogProduct {
         terms_len: u32,
     },
 }
@@ -41,6 +48,16 @@ pub(crate) struct Run {
     pub(super) operands: u32,
     /// Offset of its weights: for sums, each member's weights and then its constant.
     pub(super) weights: u32,
+}
+
+impl Run {
+    /// How many rows after its own it needs.
+    pub(super) fn further_len(&self) -> u32 {
+        match self.kind {
+            Kind::LogProduct { terms_len } => terms_len + self.rows.len() as u32,
+            _ => 0,
+        }
+    }
 }
 
 /// A program that evaluates a set of expressions.
@@ -81,7 +98,8 @@ impl Tape {
             Kind::Unary(_) | Kind::Binary(Binary::XLogY | Binary::Power) => 30,
             Kind::Binary(_) | Kind::Ternary(_) => 2,
             Kind::Select { .. } => 4,
-            Kind::LogSumExp { terms_len } => 6 * terms_len as usize,
+            Kind::LogProduct { terms_len } => 14 + 2 * terms_len as usize,
+            Kind::LogSumExp { terms_len, .. } => 6 * terms_len as usize,
         };
         let first = if varying { self.varying } else { 0 };
         let runs: usize = self.runs[first..].iter().map(|run| run.rows.len() * member(run.kind)).sum();

@@ -15,19 +15,7 @@ use hyperprior_math::simd_fn;
 const CHUNK: usize = 32;
 
 /// The roots that are functions of sums, where neither the function nor the sum is used elsewhere: their places and weights.
-pub(super) fn find(
-    arena: &Expressions,
-    below: &Below,
-    place: &Index,
-    sum: &Sum,
-    outputs: &[Expr],
-) -> Vec<(usize, f64)> {
-    let mut uses = vec![0_u32; below.exprs.len()];
-    for e in &below.exprs {
-        arena.operands(*e, |o| uses[place.get(o)] += 1);
-    }
-    let roots = sum.terms.iter().map(|(e, _)| e);
-    roots.chain(outputs).for_each(|e| uses[place.get(*e)] += 1);
+pub(super) fn find(arena: &Expressions, place: &Index, sum: &Sum, uses: &[u32]) -> Vec<(usize, f64)> {
     let is_alone = |e: Expr| uses[place.get(e)] == 1;
     let is_terminal = |e: Expr| match arena.node(e) {
         Node::Unary(_, a) => is_alone(e) && is_alone(a) && matches!(arena.node(a), Node::Linear { .. }),

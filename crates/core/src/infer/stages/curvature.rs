@@ -8,6 +8,7 @@ use hyperprior_math::batch::Batch;
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_math::random::{Purpose, Stream, standard_normals, stream};
 use hyperprior_math::special::{HALF_LN_2_PI, log_sum_exp};
+use hyperprior_math::vector::dot;
 use rand::RngExt;
 
 /// Points at which the gradient is evaluated together.
@@ -144,11 +145,12 @@ pub(super) fn full_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<W
 fn ridged_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<(Whitening, bool)> {
     let size: Vec<f64> = (0..n).map(|i| curvature[i * n + i].abs().max(flat).sqrt()).collect();
     let mut ridge = 0.0;
+    // The factor of the matrix in reverse order.
     let factor = loop {
         let scaled: Vec<f64> = (0..n * n)
             .map(|e| {
-                let (i, j) = (e / n, e % n);
-                curvature[e] / (size[i] * size[j]) + if i == j { ridge } else { 0.0 }
+                let (i, j) = (n - 1 - e / n, n - 1 - e % n);
+                curvature[i * n + j] / (size[i] * size[j]) + if i == j { ridge } else { 0.0 }
             })
             .collect();
         match cholesky(&scaled, n) {
@@ -157,24 +159,20 @@ fn ridged_whitening(curvature: &[f64], n: usize, flat: f64) -> Option<(Whitening
             _ => ridge = if ridge == 0.0 { 1e-3 } else { 4.0 * ridge },
         }
     };
-    // (C Cᵀ)⁻¹ by columns: solve C y = e_j, then Cᵀ x = y.
-    let mut covariance = vec![0.0; n * n];
-    for j in 0..n {
-        let mut x = vec![0.0; n];
-        x[j] = 1.0;
-        for i in j..n {
-            let taken: f64 = (j..i).map(|k| factor[packed(i, k)] * x[k]).sum();
-            x[i] = (x[i] - taken) / factor[packed(i, i)];
+    // With P the reversal, P C Cᵀ P is the curvature, so that P C⁻ᵀ P, a lower triangle, is a factor of its inverse. Its entry (i, j) is
+    // that of C⁻¹ at (n − 1 − j, n − 1 − i), which a column of the identity gives.
+    let mut whitening = vec![0.0; n * (n + 1) / 2];
+    let mut x = vec![0.0; n];
+    for k in 0..n {
+        x[k] = 1.0 / factor[packed(k, k)];
+        for i in k + 1..n {
+            let row = &factor[packed(i, 0)..=packed(i, i)];
+            x[i] = -dot(&row[k..i], &x[k..i]) / row[i];
         }
-        for i in (0..n).rev() {
-            let taken: f64 = (i + 1..n).map(|k| factor[packed(k, i)] * x[k]).sum();
-            x[i] = (x[i] - taken) / factor[packed(i, i)];
-        }
-        for i in 0..n {
-            covariance[i * n + j] = x[i] / (size[i] * size[j]);
-        }
+        let i = n - 1 - k;
+        (0..=i).for_each(|j| whitening[packed(i, j)] = x[n - 1 - j] / size[i]);
     }
-    cholesky(&covariance, n).map(|factor| (Whitening::Full(factor), ridge == 0.0))
+    Some((Whitening::Full(whitening), ridge == 0.0))
 }
 
 /// Moves a point towards the nearest mode by a few Newton steps, each shortened until the density rises; returns whether it got there.
@@ -186,8 +184,15 @@ pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
     gradient.log_joint_gradient(&here, &mut own, &mut d_here)?;
     let mut slope = Batch::from_columns(continuous.iter().map(|i| d_here.get(*i, 0)).collect(), 1);
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
+    let mut kept = None;
     for _ in 0..NEWTON_STEPS {
-        let Some(whitening) = density.whitening(point, FLAT_STEPS)? else { return Ok(false) };
+        // The curvature costs more than all else. After a whole step it has changed little.
+        let Some(whitening) = (match kept.take() {
+            Some(whitening) => Some(whitening),
+            None => density.whitening(point, FLAT_STEPS)?,
+        }) else {
+            return Ok(false);
+        };
         let (mut half, mut step) = (Batch::zeros(n, 1), Batch::zeros(n, 1));
         whitening.transpose_multiply(&slope, &mut half);
         whitening.multiply(&half, &mut step);
@@ -212,6 +217,7 @@ pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
         if rise < 1e-3 {
             return Ok(true);
         }
+        kept = (best == 0 && share == 1.0).then_some(whitening);
     }
     Ok(false)
 }

@@ -8,6 +8,7 @@ use crate::diagnostics::convergence::moments;
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
+use hyperprior_math::vector::dot;
 
 /// A model whose continuous latents are scaled to mean 0 and variance 1 over draws.
 pub(super) struct Scaled<'a> {
@@ -32,7 +33,9 @@ impl<'a> Scaled<'a> {
     pub(super) fn marginal(&self, latent: usize) -> Marginal<'_> {
         let others: Vec<usize> = self.model.continuous().iter().copied().filter(|i| *i != latent).collect();
         let sparse = SparseCurvature::of_many(&self.model, &others);
-        Marginal { scaled: self, latent, others, sparse }
+        let x = self.u.column(latent);
+        let slopes = others.iter().map(|i| dot(x, self.u.column(*i)) / x.len() as f64).collect();
+        Marginal { scaled: self, latent, others, slopes, sparse }
     }
 }
 
@@ -43,6 +46,8 @@ pub(super) struct Marginal<'a> {
     /// The other continuous latents, and how their curvature is found if they are many.
     others: Vec<usize>,
     sparse: Option<SparseCurvature>,
+    /// By how much each of the others is expected to change with it.
+    slopes: Vec<f64>,
 }
 
 impl Marginal<'_> {
@@ -81,12 +86,10 @@ impl Marginal<'_> {
 
     /// Moves the other latents to their mode given this one. The search starts from the given point, or from where they are expected.
     fn to_mode(&self, at: f64, point: &mut Vec<f64>) -> Result<()> {
-        let Scaled { model, u } = self.scaled;
+        let model = &self.scaled.model;
         let Some(density) = self.density() else { return Ok(()) };
         let mut expected = point.clone();
-        let x = u.column(self.latent);
-        for i in &self.others {
-            let slope = x.iter().zip(u.column(*i)).map(|(x, y)| x * y).sum::<f64>() / x.len() as f64;
+        for (i, slope) in self.others.iter().zip(&self.slopes) {
             expected[*i] = slope * at;
         }
         (point[self.latent], expected[self.latent]) = (at, at);

@@ -1,0 +1,67 @@
+#![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use super::{TILE, Tape, Workspace};
+use crate::expression::{Expr, Expressions, Known};
+use crate::operation::Unary;
+use hyperprior_math::batch::Batch;
+
+/// The logs of two sums of two products, as products of a matrix and a vector or as sums of exponentials.
+fn sums(arena: &mut Expressions, is_product: bool) -> Vec<Expr> {
+    let leaves: Vec<Expr> = (0..6).map(|l| arena.leaf(l, Known::default())).collect();
+    // The rows of a chain are functions, not latents.
+    let logs: Vec<Expr> = leaves.iter().map(|e| arena.linear(&[(*e, 2.0)], 0.5)).collect();
+    let (a, b) = logs.split_at(2);
+    let sum = |arena: &mut Expressions, b: &[Expr]| {
+        if is_product {
+            return arena.log_product(a, b);
+        }
+        let terms: Vec<Expr> = a.iter().zip(b).map(|(a, b)| arena.linear(&[(*a, 1.0), (*b, 1.0)], 0.0)).collect();
+        arena.log_sum_exp(&terms)
+    };
+    b.chunks_exact(2).map(|b| sum(arena, b)).collect()
+}
+
+/// The total of two functions of the sums, and its derivatives.
+fn evaluated(is_product: bool, z: &Batch) -> (Vec<f64>, Batch) {
+    let mut arena = Expressions::default();
+    let sums = sums(&mut arena, is_product);
+    let square = arena.unary(Unary::Square, sums[1]);
+    let tape = Tape::new(&arena, &[(sums[0], 1.0), (square, -0.5)], &[], |l| l, false);
+    let mut workspace = Workspace::new(&tape);
+    tape.load(z, 0, &mut workspace);
+    tape.forward(&mut workspace);
+    let total = tape.backward(&mut workspace);
+    let mut d_z = Batch::zeros(6, TILE);
+    tape.store(&workspace, 0, &mut d_z);
+    (total.to_vec(), d_z)
+}
+
+fn ordinary(l: usize, i: usize) -> f64 {
+    ((l * 7 + i * 3) % 11) as f64 / 4.0 - 1.2
+}
+
+fn extreme(l: usize, i: usize) -> f64 {
+    match (i, l) {
+        // Each of the first factors meets a second one that is impossibly small.
+        (3, 0 | 3) | (4, 1 | 2) => -450.0,
+        (5, 0 | 1) => -700.0,
+        (6, 2..) => 400.0,
+        (7, 0) => f64::NEG_INFINITY,
+        _ => ordinary(l, i),
+    }
+}
+
+/// Catches a sum of products that loses terms too small for a number: their logarithms are ordinary numbers, and with other values
+/// of the latents they are all that there is.
+#[test]
+fn a_product_is_a_sum_of_exponentials() {
+    for value in [ordinary as fn(usize, usize) -> f64, extreme] {
+        let columns = (0..6).flat_map(|l| (0..TILE).map(move |i| value(l, i))).collect();
+        let z = Batch::from_columns(columns, TILE);
+        let ((total, d_z), (expected, d_expected)) = (evaluated(true, &z), evaluated(false, &z));
+        let pairs = total.iter().zip(&expected).chain(d_z.as_slice().iter().zip(d_expected.as_slice()));
+        for (x, y) in pairs {
+            assert!((x - y).abs() <= 1e-12 * y.abs().max(1.0), "{x} is not {y}");
+        }
+    }
+}
