@@ -23,6 +23,8 @@ use hyperprior_math::batch::Batch;
 /// The most gradients of the No-U-Turn sampler, and the most work.
 const GRADIENTS_MAX: usize = 6_000_000;
 const NUTS_WORK: f64 = 2.4e10;
+/// How many times more gradients chains that have nearly mixed may take.
+const LONGER: usize = 4;
 /// An evidence with a larger standard error rests on few draws.
 const EVIDENCE_ERROR_MAX: f64 = 0.1;
 
@@ -55,7 +57,8 @@ pub(super) fn with_chains(
     work.session.enter("long chains (NUTS)");
     let settings = work.settings;
     let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
-    let limits = NutsLimits { gradients: gradients.min(GRADIENTS_MAX), draws: settings.draws };
+    let gradients = gradients.min(GRADIENTS_MAX);
+    let limits = NutsLimits { gradients, most: LONGER * gradients, draws: settings.draws };
     let starts = match run {
         Some(run) => run.one_of_each(delivered.u),
         None => overdispersed(whitened, delivered, settings.seed)?,

@@ -52,7 +52,7 @@ const WORK: [f64; 2] = [5e8, 6e9];
 const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
 /// The error of the importance weights that the moves may leave, in standard deviations.
-const ERROR: f64 = 0.005;
+const ERROR: f64 = 0.015;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
 /// are unreliable.
 const MEMORY: f64 = 0.3;

@@ -9,7 +9,7 @@ use super::stages::missed_tail::missed_tail;
 use super::stages::overdispersed::Delivered;
 use super::stages::pathfinder::Mode;
 use super::stages::resample::of_components;
-use super::stages::smc::{Bridged, SmcPlan, TemperedRun, tempered_smc};
+use super::stages::smc::{Bridged, FULL_MAX, SmcPlan, TemperedRun, tempered_smc};
 use super::stages::superchains::SuperchainRun;
 use super::stages::whitened::WhitenedModel;
 use crate::diagnostics::Verdict;
@@ -27,11 +27,13 @@ const BEYOND: f64 = 4.0;
 /// The draws that say where a component of the approximation is.
 const OF_COMPONENT: usize = 64;
 
-/// Whether particles may know better. Where trajectories diverge, theirs would too.
+/// Whether particles may know better. Where trajectories diverge, theirs would too; and where chains of many latents, whose covariance
+/// particles do not know, agree but have not run long enough, particles would not do so sooner.
 fn is_needed(inferred: &Inferred, run: &SuperchainRun, work: &Work) -> bool {
-    let may_help = inferred.nuts.as_ref().is_none_or(|nuts| nuts.divergent <= DIVERGENT_MAX && !nuts.stopped);
+    let is_slow = |nuts: &NutsSummary| nuts.rhat <= RHAT_MAX && nuts.agrees && inferred.z.columns_len() > FULL_MAX;
+    let may_help = |nuts: &NutsSummary| nuts.divergent <= DIVERGENT_MAX && !nuts.stopped && !is_slow(nuts);
     is_default(work.settings)
-        && may_help
+        && inferred.nuts.as_ref().is_none_or(may_help)
         && inferred.improper.is_empty()
         && !inferred.is_stopped
         && !run.found.stopped

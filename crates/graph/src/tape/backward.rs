@@ -50,6 +50,8 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
         let values_own = &values[rows(run)];
         match run.kind {
             Kind::Shared { .. } | Kind::Linear { .. } => sums(s, run.kind, operands, weights, own, before),
+            // Only terminals are.
+            Kind::Products { .. } => {}
             Kind::Unary(f) => unary(s, f, operands, values, values_own, own, before),
             Kind::Binary(f) => binary(s, f, operands, values, values_own, own, before),
             Kind::Ternary(f) => {
@@ -137,7 +139,7 @@ fn add_shares(a: &Row, b: &Row, total: &Row, d: &Row, to: &mut Row) {
 
 /// a + d · slope; a if d is zero, whatever the slope.
 #[inline(always)]
-fn add_product<S: Simd>(s: S, a: V<S>, d: V<S>, slope: V<S>) -> V<S> {
+pub(super) fn add_product<S: Simd>(s: S, a: V<S>, d: V<S>, slope: V<S>) -> V<S> {
     d.simd_eq(splat(s, 0.0)).select(a, d.mul_add(slope, a))
 }
 

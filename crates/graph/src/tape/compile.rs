@@ -38,16 +38,15 @@ impl Tape {
         let uses = below.uses(arena, &place, &sum, outputs);
         let terminals = if apart { Vec::new() } else { terminal::find(arena, &place, &sum, &uses) };
         let mut has_row = vec![true; below.exprs.len()];
-        for (root, _) in &terminals {
-            has_row[*root] = false;
-            arena.operands(below.exprs[*root], |e| has_row[place.get(e)] = false);
+        for terminal in &terminals {
+            terminal.within.iter().for_each(|e| has_row[place.get(*e)] = false);
         }
         let mut tape = Self { offset: sum.offset, ..Self::default() };
         let mut row = tape.add_leaves(arena, below, column);
         tape.add_runs(arena, below, &place, keys(arena, below, &place, (&has_row, &uses), varies), &mut row);
         let with_row = sum.terms.iter().map(|(e, w)| (place.get(*e), *w)).filter(|(i, _)| has_row[*i]);
         tape.roots = with_row.map(|(i, w)| (row[i], w)).collect();
-        tape.add_terminals(arena, below, terminals, |e| row[place.get(e)]);
+        tape.add_terminals(terminals, |e| row[place.get(e)]);
         tape.outputs = outputs.iter().map(|e| row[place.get(*e)]).collect();
         tape
     }

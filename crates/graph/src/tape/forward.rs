@@ -124,6 +124,8 @@ fn forward_kernel<S: Simd>(s: S, tape: &Tape, runs: Range<usize>, values: &mut [
         let (own, further) = rest.split_at_mut(run.rows.len());
         match run.kind {
             Kind::Shared { .. } | Kind::Linear { .. } => sums(s, run.kind, operands, tape.weights_of(run), before, own),
+            // Only terminals are.
+            Kind::Products { .. } => {}
             Kind::Unary(f) => unary(s, f, operands, before, own),
             Kind::Binary(f) => binary(s, f, operands, before, own),
             Kind::Ternary(f) => ternary(f, operands, before, own),

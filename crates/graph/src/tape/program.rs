@@ -19,6 +19,11 @@ pub(crate) enum Kind {
     Linear {
         terms_len: u32,
     },
+    /// Weighted sums of products of two rows and of rows, each of its own ones; the products may also be in the total. Only terminals are.
+    Products {
+        products_len: u32,
+        terms_len: u32,
+    },
     Unary(Unary),
     Binary(Binary),
     Ternary(Ternary),
@@ -92,6 +97,7 @@ impl Tape {
     pub(crate) fn work(&self, varying: bool) -> usize {
         let member = |kind: Kind| match kind {
             Kind::Shared { terms_len } | Kind::Linear { terms_len } => 1 + terms_len as usize / 2,
+            Kind::Products { products_len, terms_len } => (1 + 2 * products_len + terms_len / 2) as usize,
             Kind::Unary(Unary::Square | Unary::Abs | Unary::Step | Unary::IsZero) => 1,
             Kind::Unary(Unary::Exp | Unary::Log | Unary::Sigmoid | Unary::Softplus | Unary::Reciprocal) => 6,
             // These are not vectorised.
@@ -136,10 +142,11 @@ pub(crate) struct Terminal {
 impl Terminal {
     /// The approximate cost of evaluating one draw, in additions.
     fn work(&self) -> usize {
-        let terms_len = match self.kind {
-            Kind::Shared { terms_len } | Kind::Linear { terms_len } => terms_len as usize,
+        let work = match self.kind {
+            Kind::Shared { terms_len } | Kind::Linear { terms_len } => terms_len as usize / 2,
+            Kind::Products { products_len, terms_len } => (2 * products_len + terms_len / 2) as usize,
             _ => 0,
         };
-        self.roots.len() * (8 + terms_len / 2)
+        self.roots.len() * (8 + work)
     }
 }

@@ -2,61 +2,145 @@
 //! stored: they are evaluated a few members at a time, added to the total and differentiated while still in cache.
 
 use super::backward;
-use super::below::{Below, Index, Sum};
+use super::below::{Index, Sum};
 use super::forward::{self, VECTORS, get, put};
 use super::program::{Kind, Row, TILE, Tape, Terminal};
-use crate::expression::{Expr, Expressions, Node};
-use crate::operation::Unary;
+use crate::expression::{Expr, Expressions, List, Node};
+use crate::operation::{Binary, Unary};
 use hyperprior_math::simd::prelude::*;
 use hyperprior_math::simd::{Simd, V, exp, softplus_sigmoid, splat};
 use hyperprior_math::simd_fn;
+use std::collections::HashMap;
 
 /// Members at a time; their rows fit in the L1 cache.
 const CHUNK: usize = 32;
 
-/// The roots that are functions of sums, where neither the function nor the sum is used elsewhere: their places and weights.
-pub(super) fn find(arena: &Expressions, place: &Index, sum: &Sum, uses: &[u32]) -> Vec<(usize, f64)> {
-    let is_alone = |e: Expr| uses[place.get(e)] == 1;
-    let is_terminal = |e: Expr| match arena.node(e) {
-        Node::Unary(_, a) => is_alone(e) && is_alone(a) && matches!(arena.node(a), Node::Linear { .. }),
-        _ => false,
-    };
-    sum.terms.iter().filter(|(e, _)| is_terminal(*e)).map(|(e, w)| (place.get(*e), *w)).collect()
+/// The most terms of a sum that is multiplied out.
+const MULTIPLIED_OUT: usize = 3;
+
+/// A product of two expressions, with its weight in a sum and in the total.
+struct Product {
+    factors: [Expr; 2],
+    inside: f64,
+    outside: f64,
+}
+
+/// A root that is a function of a sum, where neither the function nor the sum is used elsewhere.
+pub(super) struct Found {
+    root: Expr,
+    f: Unary,
+    weight: f64,
+    /// The terms that are products and used in the sum alone, or there and in the total.
+    products: Vec<Product>,
+    terms: Vec<(Expr, f64)>,
+    constant: f64,
+    /// The list of the terms, if all are rows.
+    list: Option<List>,
+    /// What needs no rows.
+    pub(super) within: Vec<Expr>,
+}
+
+/// The expressions of a tape and how they are used.
+struct Search<'a> {
+    arena: &'a Expressions,
+    place: &'a Index,
+    uses: &'a [u32],
+    /// Their weights in the total.
+    weights: HashMap<Expr, f64>,
+}
+
+impl Search<'_> {
+    fn uses(&self, e: Expr) -> u32 {
+        self.uses[self.place.get(e)]
+    }
+
+    /// A root as a function of a sum.
+    fn found(&self, root: Expr, weight: f64) -> Option<Found> {
+        let Node::Unary(f, sum) = self.arena.node(root) else { return None };
+        let found = Found {
+            root,
+            f,
+            weight,
+            products: Vec::new(),
+            terms: Vec::new(),
+            constant: 0.0,
+            list: None,
+            within: vec![root],
+        };
+        match self.arena.node(sum) {
+            _ if self.uses(root) > 1 => None,
+            Node::Linear { list, weights, constant } if self.uses(sum) == 1 => {
+                let mut found = Found { constant, ..found };
+                found.within.push(sum);
+                for (e, w) in self.arena.list(list).iter().zip(self.arena.weights(list, weights)) {
+                    if !self.add_product(*e, *w, &mut found) {
+                        found.terms.push((*e, *w));
+                    }
+                }
+                found.list = found.products.is_empty().then_some(list);
+                Some(found)
+            }
+            _ => {
+                let mut found = found;
+                self.add_product(sum, 1.0, &mut found).then_some(found)
+            }
+        }
+    }
+
+    /// Adds an expression with this weight, if it is a product that is used here alone, or here and in the total. A factor that is a short
+    /// sum is multiplied out.
+    fn add_product(&self, e: Expr, inside: f64, found: &mut Found) -> bool {
+        let Node::Binary(Binary::Multiply, a, b) = self.arena.node(e) else { return false };
+        let outside = self.weights.get(&e).copied();
+        if self.uses(e) != 1 + u32::from(outside.is_some()) {
+            return false;
+        }
+        let outside = outside.unwrap_or(0.0);
+        found.within.push(e);
+        for [a, b] in [[a, b], [b, a]] {
+            if let Node::Linear { list, weights, constant: 0.0 } = self.arena.node(b)
+                && self.uses(b) == 1
+                && self.arena.list(list).len() <= MULTIPLIED_OUT
+            {
+                let terms = self.arena.list(list).iter().zip(self.arena.weights(list, weights));
+                let product =
+                    |(b, w): (&Expr, &f64)| Product { factors: [a, *b], inside: inside * w, outside: outside * w };
+                found.products.extend(terms.map(product));
+                found.within.push(b);
+                return true;
+            }
+        }
+        found.products.push(Product { factors: [a, b], inside, outside });
+        true
+    }
+}
+
+/// The roots that are functions of sums.
+pub(super) fn find(arena: &Expressions, place: &Index, sum: &Sum, uses: &[u32]) -> Vec<Found> {
+    let search = Search { arena, place, uses, weights: sum.terms.iter().copied().collect() };
+    sum.terms.iter().filter_map(|(root, weight)| search.found(*root, *weight)).collect()
 }
 
 impl Tape {
     /// Adds the roots that [`find`] returned to the program, grouped by kind.
-    pub(super) fn add_terminals(
-        &mut self,
-        arena: &Expressions,
-        below: &Below,
-        found: Vec<(usize, f64)>,
-        row: impl Fn(Expr) -> u32,
-    ) {
-        let parts = |root: usize| match arena.node(below.exprs[root]) {
-            Node::Unary(f, a) => match arena.node(a) {
-                Node::Linear { list, weights, constant } => Some((f, list, weights, constant)),
-                _ => None,
-            },
-            _ => None,
-        };
-        let mut lists = std::collections::HashMap::new();
-        for (_, list, ..) in found.iter().filter_map(|(root, _)| parts(*root)) {
+    pub(super) fn add_terminals(&mut self, found: Vec<Found>, row: impl Fn(Expr) -> u32) {
+        let mut lists = HashMap::new();
+        for list in found.iter().filter_map(|found| found.list) {
             *lists.entry(list).or_insert(0_u32) += 1;
         }
-        let mut members = Vec::with_capacity(found.len());
-        for (root, w) in found {
-            let Some((f, list, weights, constant)) = parts(root) else { continue };
-            let terms_len = arena.list(list).len() as u32;
-            let (kind, key) = match lists[&list] {
-                1 => (Kind::Linear { terms_len }, 0),
-                _ => (Kind::Shared { terms_len }, list.0),
+        let key = |found: &Found| {
+            let [products_len, terms_len] = [found.products.len(), found.terms.len()].map(|len| len as u32);
+            let (kind, list) = match found.list {
+                None => (Kind::Products { products_len, terms_len }, 0),
+                Some(list) if lists[&list] > 1 => (Kind::Shared { terms_len }, list.0),
+                Some(_) => (Kind::Linear { terms_len }, 0),
             };
-            members.push(((f, kind, key), root, w, list, arena.weights(list, weights), constant));
-        }
-        members.sort_by_key(|m| (m.0, m.1));
+            (found.f, kind, list)
+        };
+        let mut members: Vec<_> = found.into_iter().map(|found| (key(&found), found)).collect();
+        members.sort_by_key(|(key, found)| (*key, found.root));
         let mut previous = None;
-        for (key, _, w, list, weights, constant) in members {
+        for (key, found) in members {
             let (f, kind, _) = key;
             let is_new = previous != Some(key);
             if is_new {
@@ -64,13 +148,16 @@ impl Tape {
                 let (operands, weights) = (self.operands.len() as u32, self.weights.len() as u32);
                 self.terminals.push(Terminal { kind, f, operands, weights, roots: Vec::new() });
             }
-            if is_new || matches!(kind, Kind::Linear { .. }) {
-                self.operands.extend(arena.list(list).iter().map(|e| row(*e)));
+            if is_new || !matches!(kind, Kind::Shared { .. }) {
+                self.operands.extend(found.products.iter().flat_map(|product| product.factors).map(&row));
+                self.operands.extend(found.terms.iter().map(|(e, _)| row(*e)));
             }
-            self.weights.extend_from_slice(weights);
-            self.weights.push(constant);
+            self.weights.extend(found.products.iter().map(|product| product.inside));
+            self.weights.extend(found.terms.iter().map(|(_, w)| w));
+            self.weights.push(found.constant);
+            self.weights.extend(found.products.iter().map(|product| product.outside));
             if let Some(terminal) = self.terminals.last_mut() {
-                terminal.roots.push(w);
+                terminal.roots.push(found.weight);
             }
         }
     }
@@ -110,15 +197,27 @@ fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [
         let (stride, step) = match terminal.kind {
             Kind::Linear { terms_len } => (terms_len as usize + 1, terms_len as usize),
             Kind::Shared { terms_len } => (terms_len as usize + 1, 0),
+            Kind::Products { products_len, terms_len } => {
+                ((2 * products_len + terms_len) as usize + 1, (2 * products_len + terms_len) as usize)
+            }
             // All terminals are sums.
             _ => continue,
         };
         for roots in terminal.roots.chunks(CHUNK) {
             let rows = &mut rows[..roots.len()];
-            forward::sums(s, terminal.kind, operands, weights, values, rows);
-            apply(s, terminal.f, roots, rows, &mut sums);
-            if let Some(cotangents) = cotangents.as_deref_mut() {
-                backward::sums(s, terminal.kind, operands, weights, rows, cotangents);
+            if let Kind::Products { products_len, .. } = terminal.kind {
+                let sized = || operands.chunks_exact(step).zip(weights.chunks_exact(stride));
+                add_products(s, products_len as usize, sized(), values, rows, &mut sums);
+                apply(s, terminal.f, roots, rows, &mut sums);
+                if let Some(cotangents) = cotangents.as_deref_mut() {
+                    add_slopes_of_products(s, products_len as usize, sized(), (values, rows), cotangents);
+                }
+            } else {
+                forward::sums(s, terminal.kind, operands, weights, values, rows);
+                apply(s, terminal.f, roots, rows, &mut sums);
+                if let Some(cotangents) = cotangents.as_deref_mut() {
+                    backward::sums(s, terminal.kind, operands, weights, rows, cotangents);
+                }
             }
             weights = &weights[stride * roots.len()..];
             operands = &operands[step * roots.len()..];
@@ -126,6 +225,78 @@ fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [
     }
     for v in 0..VECTORS {
         put(get(s, total, v) + sums[v], total, v);
+    }
+}
+
+/// The product of two rows; zero if one of them is, whatever the other.
+#[inline(always)]
+fn product<S: Simd>(s: S, a: &Row, b: &Row, v: usize) -> V<S> {
+    let (a, b, zero) = (get(s, a, v), get(s, b, v), splat(s, 0.0));
+    (a.simd_eq(zero) | b.simd_eq(zero)).select(zero, a * b)
+}
+
+/// Weighted sums of products and of rows, and the products' own part of the total.
+#[inline(always)]
+fn add_products<'a, S: Simd>(
+    s: S,
+    products_len: usize,
+    members: impl Iterator<Item = (&'a [u32], &'a [f64])>,
+    values: &[Row],
+    rows: &mut [Row],
+    sums: &mut [V<S>; VECTORS],
+) {
+    for (row, (operands, weights)) in rows.iter_mut().zip(members) {
+        let (pairs, terms) = operands.split_at(2 * products_len);
+        let (inside, weights) = weights.split_at(products_len);
+        let (outside, constant) = (&weights[terms.len() + 1..], weights[terms.len()]);
+        let mut own = [splat(s, constant); VECTORS];
+        for (pair, (inside, outside)) in pairs.chunks_exact(2).zip(inside.iter().zip(outside)) {
+            let (a, b) = (&values[pair[0] as usize], &values[pair[1] as usize]);
+            for v in 0..VECTORS {
+                let product = product(s, a, b, v);
+                own[v] = product.mul_add(splat(s, *inside), own[v]);
+                sums[v] = product.mul_add(splat(s, *outside), sums[v]);
+            }
+        }
+        for (o, w) in terms.iter().zip(weights) {
+            for v in 0..VECTORS {
+                own[v] = get(s, &values[*o as usize], v).mul_add(splat(s, *w), own[v]);
+            }
+        }
+        for v in 0..VECTORS {
+            put(own[v], row, v);
+        }
+    }
+}
+
+/// Adds the derivatives of the same, given those of the sums, to the cotangents.
+#[inline(always)]
+fn add_slopes_of_products<'a, S: Simd>(
+    s: S,
+    products_len: usize,
+    members: impl Iterator<Item = (&'a [u32], &'a [f64])>,
+    (values, rows): (&[Row], &[Row]),
+    cotangents: &mut [Row],
+) {
+    for (row, (operands, weights)) in rows.iter().zip(members) {
+        let (pairs, terms) = operands.split_at(2 * products_len);
+        let (inside, weights) = weights.split_at(products_len);
+        let outside = &weights[terms.len() + 1..];
+        for (pair, (inside, outside)) in pairs.chunks_exact(2).zip(inside.iter().zip(outside)) {
+            for (to, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
+                let (to, other) = (&mut cotangents[to as usize], &values[other as usize]);
+                for v in 0..VECTORS {
+                    let d = get(s, row, v).mul_add(splat(s, *inside), splat(s, *outside));
+                    put(backward::add_product(s, get(s, to, v), d, get(s, other, v)), to, v);
+                }
+            }
+        }
+        for (o, w) in terms.iter().zip(weights) {
+            let to = &mut cotangents[*o as usize];
+            for v in 0..VECTORS {
+                put(get(s, row, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{TILE, Tape, Workspace};
 use crate::expression::{Expr, Expressions, Known};
-use crate::operation::Unary;
+use crate::operation::{Binary, Unary};
 use hyperprior_math::batch::Batch;
 
 /// The logs of two sums of two products, as products of a matrix and a vector or as sums of exponentials.
@@ -63,5 +63,43 @@ fn a_product_is_a_sum_of_exponentials() {
         for (x, y) in pairs {
             assert!((x - y).abs() <= 1e-12 * y.abs().max(1.0), "{x} is not {y}");
         }
+    }
+}
+
+/// Catches products that are left out of a function of sums or counted twice: some are in the total as well, one in two sums, and one
+/// factor is zero.
+#[test]
+fn products_within_functions_of_sums() {
+    let mut arena = Expressions::default();
+    let leaves: Vec<Expr> = (0..6).map(|l| arena.leaf(l, Known::default())).collect();
+    let mut product = |i: usize, j: usize| arena.binary(Binary::Multiply, leaves[i], leaves[j]);
+    let (own, also, shared) = (product(0, 1), product(2, 3), product(0, 3));
+    let first = arena.linear(&[(own, 1.5), (also, -1.0), (leaves[4], 0.5)], 0.2);
+    let second = arena.linear(&[(shared, 2.0), (leaves[5], 1.0)], 0.0);
+    let third = arena.linear(&[(shared, 1.0), (leaves[1], -1.0)], 1.0);
+    // a (x − b), as in item response models.
+    let difference = arena.linear(&[(leaves[2], 1.0), (leaves[5], -1.0)], 0.0);
+    let fourth = arena.binary(Binary::Multiply, leaves[4], difference);
+    let k = arena.unary(Unary::Softplus, fourth);
+    let f = |arena: &mut Expressions| {
+        [(Unary::Softplus, first), (Unary::Square, second), (Unary::Sin, third)].map(|(f, e)| arena.unary(f, e))
+    };
+    let [f, g, h] = f(&mut arena);
+    let roots = [(f, -1.0), (g, 0.3), (h, 2.0), (also, 0.7), (k, -1.0), (fourth, 1.0)];
+    let columns = (0..6).flat_map(|l| (0..TILE).map(move |i| if (l, i) == (0, 4) { 0.0 } else { ordinary(l, i) }));
+    let z = Batch::from_columns(columns.collect(), TILE);
+    let gradient = |apart: bool| {
+        let tape = Tape::new(&arena, &roots, &[], |l| l, apart);
+        let mut workspace = Workspace::new(&tape);
+        tape.load(&z, 0, &mut workspace);
+        tape.forward(&mut workspace);
+        let (value, total) = (tape.total(&workspace), tape.backward(&mut workspace));
+        assert_eq!(value, total);
+        let mut d_z = Batch::zeros(6, TILE);
+        tape.store(&workspace, 0, &mut d_z);
+        [total.to_vec(), d_z.as_slice().to_vec()].concat()
+    };
+    for (x, y) in gradient(false).iter().zip(gradient(true)) {
+        assert!((x - y).abs() <= 1e-12 * y.abs().max(1.0), "{x} is not {y}");
     }
 }

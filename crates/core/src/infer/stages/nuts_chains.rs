@@ -10,7 +10,7 @@ use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{ESS_MIN, NutsSummary, SUPERCHAINS};
+use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary, SUPERCHAINS};
 use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
@@ -34,6 +34,9 @@ const TOGETHER: usize = 10;
 const HOPELESS: f64 = 1.2;
 const FALL: f64 = 0.8;
 const HOPELESS_ROUNDS: usize = 4;
+/// After the usual number of gradients, how often the chains are examined, and the R̂ above which they end.
+const LATE: usize = 100;
+const HOPELESS_LATE: f64 = 1.1;
 /// They are also given up if this share of the transitions diverge with the shortest steps.
 const HOPELESS_DIVERGENT: f64 = 0.2;
 /// With fewer draws of each chain, nothing can be said.
@@ -127,8 +130,9 @@ type State = (Position, Vec<f64>, Whitening, Vec<BlockState>, Vec<Columns>);
 /// The limits of a run.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::infer) struct NutsLimits {
-    /// Gradients of all chains.
+    /// Gradients of all chains, and the most if they have nearly mixed by then.
     pub(in crate::infer) gradients: usize,
+    pub(in crate::infer) most: usize,
     /// The draws to return.
     pub(in crate::infer) draws: usize,
 }
@@ -148,7 +152,8 @@ pub(in crate::infer) fn nuts_chains(
     while !is_finished && !stopped {
         sampler.advance()?;
         is_finished = sampler.is_over(limits);
-        stopped = session.advance("NUTS", sampler.at.gradients.min(limits.gradients), limits.gradients).is_break();
+        let limit = if sampler.at.gradients < limits.gradients { limits.gradients } else { limits.most };
+        stopped = session.advance("NUTS", sampler.at.gradients.min(limit), limit).is_break();
         if stopped && !is_finished {
             session.interrupt(|| sampler.state())?;
         } else if is_finished {
@@ -308,7 +313,7 @@ impl<'a> Sampler<'a> {
     /// Whether the chains agree, or the work is done.
     fn is_over(&mut self, limits: NutsLimits) -> bool {
         if self.at.gradients >= limits.gradients {
-            return true;
+            return self.at.gradients >= limits.most || self.is_done_late();
         }
         if self.at.part < WARM_UP.len() || self.kept.len() < ROUND << self.at.rounds {
             return false;
@@ -334,6 +339,19 @@ impl<'a> Sampler<'a> {
         // The first half may still depend on the starts.
         self.kept.drain(..self.kept.len() / 2);
         false
+    }
+
+    /// Whether chains that have used the usual number of gradients have mixed, or are far from it.
+    fn is_done_late(&self) -> bool {
+        if self.at.part < WARM_UP.len() {
+            return true;
+        }
+        if self.kept.len() % LATE >= TOGETHER {
+            return false;
+        }
+        let summary = self.summary();
+        let is_hopeless = summary.rhat > HOPELESS_LATE || summary.divergent > DIVERGENT_MAX;
+        is_hopeless || summary.has_converged() && summary.ess_tail >= ESS_MIN
     }
 
     /// Returns to the last part of the warm-up, for shorter steps.

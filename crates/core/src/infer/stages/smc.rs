@@ -50,7 +50,7 @@ const TEMPERATURES_MAX: usize = 100;
 const MOVES: MoveSchedule = MoveSchedule { moves: [2, 6], memory: 0.5 };
 const LAST_MOVES: MoveSchedule = MoveSchedule { moves: [5, 20], memory: 0.2 };
 /// More continuous latents than this are whitened one by one.
-const FULL_MAX: usize = 100;
+pub(in crate::infer) const FULL_MAX: usize = 100;
 
 /// The particles, and how far they have come.
 struct Population {
