@@ -104,14 +104,18 @@ pub(crate) fn tail_shape(sample: &[f64]) -> Option<(f64, f64)> {
         return None;
     }
     let beyond = |x: &[f64], len: usize| {
-        let cut = x[n - len - 1];
-        let excess: Vec<f64> = x[n - len..].iter().map(|x| x - cut).filter(|x| *x > 0.0).collect();
+        let last = x.len() - len;
+        let cut = x[last - 1];
+        let excess: Vec<f64> = x[last..].iter().map(|x| x - cut).filter(|x| *x > 0.0).collect();
         (excess.len() >= TAIL_MIN).then(|| fit(&excess).0).filter(|k| k.is_finite())
     };
     let shape = |sign: f64| {
         let mut x: Vec<f64> = sample.iter().map(|x| sign * x).collect();
-        x.sort_by(f64::total_cmp);
-        Some(beyond(&x, len)?.min(beyond(&x, len / 4).unwrap_or(f64::INFINITY)))
+        // The tail and the value before it, in order.
+        x.select_nth_unstable_by(n - len - 1, f64::total_cmp);
+        let x = &mut x[n - len - 1..];
+        x.sort_unstable_by(f64::total_cmp);
+        Some(beyond(x, len)?.min(beyond(x, len / 4).unwrap_or(f64::INFINITY)))
     };
     let heavier = shape(1.0).into_iter().chain(shape(-1.0)).reduce(f64::max)?;
     Some((heavier, (1.0 + heavier.max(0.0)) / (len as f64).sqrt()))

@@ -4,6 +4,7 @@ use crate::diagnostics::psis::tail_shape;
 use crate::diagnostics::{Diagnostic, Finding, Severity};
 use crate::infer::{Posterior, Source};
 use crate::posterior::Kind;
+use rayon::prelude::*;
 use std::collections::HashSet;
 
 /// With a larger share of quantities with uncertain standard deviations, the spreads of a fit cannot be trusted. About half of these
@@ -31,7 +32,7 @@ pub(super) fn heavy_tails(
     let continuous: Vec<usize> =
         (0..draws.columns().len()).filter(|i| draws.columns()[*i].kind == Kind::Continuous).collect();
     let heavy: Vec<(usize, f64, f64)> = continuous
-        .iter()
+        .par_iter()
         .filter_map(|i| {
             let (shape, error) = tail_shape(draws.column(*i))?;
             let sd_error = sd_error(draws.column(*i), ess);

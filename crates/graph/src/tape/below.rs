@@ -1,44 +1,36 @@
 //! The expressions below some roots, and sums of roots with like terms collected.
 
 use crate::expression::{Expr, Expressions, Node};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 /// A sum of expressions, with nested sums expanded and like terms collected.
 #[derive(Debug, Default)]
 pub(crate) struct Sum {
-    place: HashMap<Expr, usize>,
     pub(crate) terms: Vec<(Expr, f64)>,
     pub(crate) offset: f64,
 }
 
 impl Sum {
+    /// Operands come before what is made of them, so that the weight of the last expression is complete when it is expanded: a sum that
+    /// others contain many times over is expanded once.
     pub(crate) fn of(arena: &Expressions, roots: &[(Expr, f64)]) -> Self {
-        let mut sum = Self::default();
-        for (e, w) in roots {
-            sum.add_scaled(arena, *e, *w);
+        let (mut sum, mut open) = (Self::default(), BTreeMap::new());
+        roots.iter().for_each(|(e, w)| *open.entry(*e).or_insert(0.0) += w);
+        while let Some((e, weight)) = open.pop_last() {
+            match arena.node(e) {
+                Node::Constant(x) => sum.offset += weight * x,
+                Node::Linear { list, weights, constant } => {
+                    sum.offset += weight * constant;
+                    for (e, w) in arena.list(list).iter().zip(arena.weights(list, weights)) {
+                        *open.entry(*e).or_insert(0.0) += weight * w;
+                    }
+                }
+                _ if weight != 0.0 => sum.terms.push((e, weight)),
+                _ => {}
+            }
         }
-        sum.terms.retain(|(_, w)| *w != 0.0);
+        sum.terms.reverse();
         sum
-    }
-
-    fn add_scaled(&mut self, arena: &Expressions, e: Expr, weight: f64) {
-        match arena.node(e) {
-            Node::Constant(x) => self.offset += weight * x,
-            Node::Linear { list, weights, constant } => {
-                self.offset += weight * constant;
-                for (e, w) in arena.list(list).iter().zip(arena.weights(list, weights)) {
-                    self.add_scaled(arena, *e, weight * w);
-                }
-            }
-            _ => {
-                let next = self.terms.len();
-                let at = *self.place.entry(e).or_insert(next);
-                if at == next {
-                    self.terms.push((e, 0.0));
-                }
-                self.terms[at].1 += weight;
-            }
-        }
     }
 }
 

@@ -91,7 +91,9 @@ impl Tails {
             let by_chance = (2.0 * (2.0 * continuous.len() as f64 + 1.0).ln() / (TAIL * distinct)).sqrt();
             if deviation > 0.0 { (far / deviation - by_chance).max(0.0) } else { 0.0 }
         };
-        let farthest = (0..continuous.len()).map(|k| (beyond(k), continuous[k])).max_by(|a, b| a.0.total_cmp(&b.0));
+        let each: Vec<(f64, usize)> =
+            (0..continuous.len()).into_par_iter().map(|k| (beyond(k), continuous[k])).collect();
+        let farthest = each.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
         farthest.unwrap_or((0.0, 0))
     }
 }

@@ -20,6 +20,7 @@ use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::special::normal_quantile;
+use rayon::prelude::*;
 use std::ops::Range;
 
 /// The number of chains in a superchain.
@@ -169,8 +170,10 @@ impl Scores {
         let latents = whitened.latents();
         let mut log_p = vec![0.0; u.draws_len()];
         whitened.log_joint(u, &mut log_p)?;
-        let mut each: Vec<Score> =
-            (0..latents.len()).map(|i| Score::new(u.column(i), latents.support(i).is_discrete())).collect();
+        let mut each: Vec<Score> = (0..latents.len())
+            .into_par_iter()
+            .map(|i| Score::new(u.column(i), latents.support(i).is_discrete()))
+            .collect();
         each.push(Score::new(&log_p, false));
         let best = (0..log_p.len()).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b])).unwrap_or(0);
         Ok(Self { each, best })
@@ -188,7 +191,7 @@ impl Scores {
         let mut log_p = vec![0.0; chains.draws_len()];
         whitened.log_joint(chains, &mut log_p)?;
         let value = |i: usize, s: usize| if i < latents.len() { chains.get(i, s) } else { log_p[s] };
-        let scored: Vec<Vec<f64>> = (self.each.iter().enumerate())
+        let scored: Vec<Vec<f64>> = (self.each.par_iter().enumerate())
             .map(|(i, score)| (0..chains.draws_len()).map(|s| score.of(value(i, s))).collect())
             .collect();
         let own = |i: usize, k: usize| &scored[i][of(k)];
