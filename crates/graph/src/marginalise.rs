@@ -185,12 +185,14 @@ fn log_products(
     };
     let values = 0..domains[k].1;
     let vector: Vec<Expr> = values.clone().map(|v| entry(arena, &alone, 0, v)).collect();
-    let pairs = (0..rows).flat_map(|row| values.clone().map(move |v| (row, v)));
-    let matrix: Vec<Expr> = pairs.map(|(row, v)| entry(arena, &others, row, v)).collect();
-    let is_new = matrix.iter().fold(false, |is_new, e| met.insert(*e) || is_new);
-    // What is impossible does not count, even if the rest is undefined.
+    let matrix: Vec<Expr> =
+        (0..rows * values.len()).map(|at| entry(arena, &others, at / values.len(), at % values.len())).collect();
+    let new_len = matrix.iter().filter(|e| met.insert(**e)).count();
     let is_impossible = |e: &Expr| arena.value(*e) == Some(f64::NEG_INFINITY);
-    if is_new || vector.iter().chain(&matrix).any(is_impossible) || vector.iter().all(|e| arena.value(*e).is_some()) {
+    if new_len > 0
+        || vector.iter().chain(&matrix).any(is_impossible)
+        || vector.iter().all(|e| arena.value(*e).is_some())
+    {
         return None;
     }
     Some(matrix.chunks_exact(values.len()).map(|b| arena.log_product(&vector, b)).collect())

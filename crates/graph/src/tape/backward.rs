@@ -2,8 +2,10 @@
 //!
 //! A cotangent of zero adds nothing, even if the derivative is infinite: a term without weight must not matter.
 
-use super::forward::{VECTORS, Workspace, chosen, get, put, rows, sigmoid, sum};
-use super::program::{Kind, Row, TILE, Tape};
+use super::forward::{Workspace, chosen, rows, sigmoid, sum};
+use super::log_sums::log_product_slopes;
+use super::program::{Kind, Tape};
+use super::row::{Row, TILE, VECTORS, get, put};
 use crate::operation::{Binary, Unary};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::prelude::*;
@@ -78,7 +80,7 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
             }
             Kind::LogProduct { terms_len } => {
                 let further = &values[run.rows.end as usize..][..run.further_len() as usize];
-                log_product(s, terms_len as usize, operands, (values, values_own, further), own, before);
+                log_product_slopes(s, terms_len as usize, operands, (values, values_own, further), own, before);
             }
             Kind::LogSumExp { terms_len, keeps_shares } => {
                 let each = operands.chunks_exact(terms_len as usize);
@@ -94,46 +96,6 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
                 }
             }
         }
-    }
-}
-
-/// Logarithms of sums of products: each term's share of its sum goes to the logarithms of both factors.
-#[inline(always)]
-fn log_product<S: Simd>(
-    s: S,
-    len: usize,
-    operands: &[u32],
-    (values, values_own, further): (&[Row], &[Row], &[Row]),
-    own: &[Row],
-    before: &mut [Row],
-) {
-    let (shared, others) = operands.split_at(len);
-    let (exponentials, inverses) = further.split_at(len);
-    for (((d, total), inverse), own) in own.iter().zip(values_own).zip(inverses).zip(others.chunks_exact(2 * len)) {
-        let (logs, factors) = own.split_at(len);
-        let is_safe = !inverse.iter().any(|x| x.is_nan());
-        for ((a, b), (e, factor)) in shared.iter().zip(logs).zip(exponentials.iter().zip(factors)) {
-            let (a, b) = (*a as usize, *b as usize);
-            if !is_safe {
-                add_shares(&values[a], &values[b], total, d, &mut before[a]);
-                add_shares(&values[a], &values[b], total, d, &mut before[b]);
-                continue;
-            }
-            for v in 0..VECTORS {
-                let share = get(s, e, v) * get(s, &values[*factor as usize], v) * get(s, inverse, v);
-                let d = get(s, d, v);
-                put(d.mul_add(share, get(s, &before[a], v)), &mut before[a], v);
-                put(d.mul_add(share, get(s, &before[b], v)), &mut before[b], v);
-            }
-        }
-    }
-}
-
-/// The same from logarithms.
-#[cold]
-fn add_shares(a: &Row, b: &Row, total: &Row, d: &Row, to: &mut Row) {
-    for i in (0..TILE).filter(|i| d[*i] != 0.0) {
-        to[i] += d[i] * (a[i] + b[i] - total[i]).exp();
     }
 }
 

@@ -1,15 +1,14 @@
 //! Evaluating a tape.
 
-use super::program::{Kind, Row, Run, TILE, Tape};
-use crate::operation::{Binary, Ternary, Unary, log_sum, x_log_y};
+use super::log_sums::{log_product, log_sum_exp, log_sum_exp_with_shares};
+use super::program::{Kind, Run, Tape};
+use super::row::{Row, TILE, VECTORS, get, put};
+use crate::operation::{Binary, Ternary, Unary, x_log_y};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::prelude::*;
-use hyperprior_math::simd::{LANES, Simd, V, exp, ln, softplus_sigmoid, splat};
+use hyperprior_math::simd::{Simd, V, exp, ln, softplus_sigmoid, splat};
 use hyperprior_math::simd_fn;
 use std::ops::Range;
-
-/// SIMD vectors in a row.
-pub(super) const VECTORS: usize = TILE / LANES;
 
 /// The rows of a tape for one tile of draws.
 #[derive(Clone, Debug)]
@@ -26,16 +25,6 @@ impl Workspace {
         }
         Self { values, cotangents: Vec::new() }
     }
-}
-
-#[inline(always)]
-pub(super) fn get<S: Simd>(s: S, row: &Row, v: usize) -> V<S> {
-    V::from_slice(s, &row[v * LANES..(v + 1) * LANES])
-}
-
-#[inline(always)]
-pub(super) fn put<S: Simd>(x: V<S>, row: &mut Row, v: usize) {
-    x.store_slice(&mut row[v * LANES..(v + 1) * LANES]);
 }
 
 impl Tape {
@@ -296,120 +285,6 @@ fn select(choices: &[u32], indices: &[u32], before: &[Row], own: &mut [Row]) {
         for i in 0..TILE {
             out[i] = chosen(index[i], choices).map_or(f64::NAN, |row| before[row][i]);
         }
-    }
-}
-
-/// The largest of some rows.
-#[inline(always)]
-fn largest<S: Simd>(s: S, operands: &[u32], before: &[Row]) -> [V<S>; VECTORS] {
-    let mut top = [splat(s, f64::NEG_INFINITY); VECTORS];
-    for o in operands {
-        let row = &before[*o as usize];
-        for v in 0..VECTORS {
-            let x = get(s, row, v);
-            // NaN must win, or an undefined term would go unnoticed.
-            top[v] = x.simd_le(top[v]).select(top[v], x);
-        }
-    }
-    top
-}
-
-/// The logarithm of a sum of exponentials, from the sum in units of the largest.
-#[inline(always)]
-fn log_total<S: Simd>(s: S, top: V<S>, sum: V<S>) -> V<S> {
-    let lowest = splat(s, f64::NEG_INFINITY);
-    // If all terms are −∞, the differences from the largest are NaN.
-    top.simd_eq(lowest).select(lowest, top + ln(s, sum))
-}
-
-#[inline(always)]
-fn log_sum_exp<S: Simd>(s: S, len: usize, operands: &[u32], before: &[Row], own: &mut [Row]) {
-    for (out, operands) in own.iter_mut().zip(operands.chunks_exact(len)) {
-        let top = largest(s, operands, before);
-        let mut sums = [splat(s, 0.0); VECTORS];
-        for o in operands {
-            let row = &before[*o as usize];
-            for v in 0..VECTORS {
-                sums[v] += exp(s, get(s, row, v) - top[v]);
-            }
-        }
-        for v in 0..VECTORS {
-            put(log_total(s, top[v], sums[v]), out, v);
-        }
-    }
-}
-
-/// The same, with the terms replaced by their shares of the sum: differentiating needs these, and no exponential again.
-#[inline(always)]
-fn log_sum_exp_with_shares<S: Simd>(s: S, len: usize, operands: &[u32], before: &mut [Row], own: &mut [Row]) {
-    for (out, operands) in own.iter_mut().zip(operands.chunks_exact(len)) {
-        let top = largest(s, operands, before);
-        let mut sums = [splat(s, 0.0); VECTORS];
-        for o in operands {
-            let row = &mut before[*o as usize];
-            for v in 0..VECTORS {
-                let e = exp(s, get(s, row, v) - top[v]);
-                sums[v] += e;
-                put(e, row, v);
-            }
-        }
-        let mut inverse = [splat(s, 0.0); VECTORS];
-        for v in 0..VECTORS {
-            put(log_total(s, top[v], sums[v]), out, v);
-            inverse[v] = splat(s, 1.0) / sums[v];
-        }
-        for o in operands {
-            let row = &mut before[*o as usize];
-            for v in 0..VECTORS {
-                put(get(s, row, v) * inverse[v], row, v);
-            }
-        }
-    }
-}
-
-/// Sums of products outside this range may have lost terms that are too small, or be too large.
-const SAFE: (f64, f64) = (1e-200, 1e200);
-
-/// Logarithms of sums of products, of which the first factors are the exponentials of the same rows for all. `further` gets these
-/// exponentials, in units of the largest, and the inverses of the sums; NaN where the sum had to be computed in another way.
-#[inline(always)]
-fn log_product<S: Simd>(s: S, len: usize, operands: &[u32], before: &[Row], own: &mut [Row], further: &mut [Row]) {
-    let (shared, others) = operands.split_at(len);
-    let (exponentials, inverses) = further.split_at_mut(len);
-    let top = largest(s, shared, before);
-    for (o, e) in shared.iter().zip(&mut *exponentials) {
-        for v in 0..VECTORS {
-            put(exp(s, get(s, &before[*o as usize], v) - top[v]), e, v);
-        }
-    }
-    for ((out, inverse), own) in own.iter_mut().zip(inverses).zip(others.chunks_exact(2 * len)) {
-        let (logs, factors) = own.split_at(len);
-        let mut sums = [splat(s, 0.0); VECTORS];
-        for (e, o) in exponentials.iter().zip(factors) {
-            for v in 0..VECTORS {
-                sums[v] = get(s, e, v).mul_add(get(s, &before[*o as usize], v), sums[v]);
-            }
-        }
-        let mut is_safe = true;
-        for v in 0..VECTORS {
-            let safe = sums[v].simd_gt(splat(s, SAFE.0)) & sums[v].simd_lt(splat(s, SAFE.1));
-            is_safe &= safe.all_true();
-            put(top[v] + ln(s, sums[v]), out, v);
-            put(safe.select(splat(s, 1.0) / sums[v], splat(s, f64::NAN)), inverse, v);
-        }
-        if !is_safe {
-            add_logs(shared, logs, before, inverse, out);
-        }
-    }
-}
-
-/// The same by adding logarithms, where the inverse of the sum is NaN.
-#[cold]
-fn add_logs(shared: &[u32], logs: &[u32], before: &[Row], inverse: &Row, out: &mut Row) {
-    for i in (0..TILE).filter(|i| inverse[*i].is_nan()) {
-        let terms: Vec<f64> =
-            shared.iter().zip(logs).map(|(a, b)| before[*a as usize][i] + before[*b as usize][i]).collect();
-        out[i] = log_sum(&terms);
     }
 }
 

@@ -9,12 +9,15 @@ mod backward;
 mod below;
 mod compile;
 mod forward;
+mod log_sums;
 mod program;
+mod row;
 mod terminal;
 
 pub(crate) use below::{Below, Sum};
 pub(crate) use forward::Workspace;
-pub(crate) use program::{TILE, Tape};
+pub(crate) use program::Tape;
+pub(crate) use row::TILE;
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,6 @@
 use crate::operation::{Binary, Ternary, Unary};
 use std::ops::Range;
 
-/// Draws in a tile.
-pub(crate) const TILE: usize = 16;
-/// A row of values.
-pub(crate) type Row = [f64; TILE];
-
 /// What the members of a run compute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {

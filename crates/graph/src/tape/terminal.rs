@@ -3,8 +3,9 @@
 
 use super::backward;
 use super::below::{Index, Sum};
-use super::forward::{self, VECTORS, get, put};
-use super::program::{Kind, Row, TILE, Tape, Terminal};
+use super::forward;
+use super::program::{Kind, Tape, Terminal};
+use super::row::{Row, TILE, VECTORS, get, put};
 use crate::expression::{Expr, Expressions, List, Node};
 use crate::operation::{Binary, Unary};
 use hyperprior_math::simd::prelude::*;

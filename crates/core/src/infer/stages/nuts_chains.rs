@@ -34,7 +34,7 @@ const TOGETHER: usize = 10;
 const HOPELESS: f64 = 1.2;
 const FALL: f64 = 0.8;
 const HOPELESS_ROUNDS: usize = 4;
-/// After the usual number of gradients, how often the chains are examined, and the R̂ above which they end.
+/// After the usual number of gradients, how often chains are examined, and the R̂ above which they end.
 const LATE: usize = 100;
 const HOPELESS_LATE: f64 = 1.1;
 /// They are also given up if this share of the transitions diverge with the shortest steps.
@@ -343,15 +343,11 @@ impl<'a> Sampler<'a> {
 
     /// Whether chains that have used the usual number of gradients have mixed, or are far from it.
     fn is_done_late(&self) -> bool {
-        if self.at.part < WARM_UP.len() {
-            return true;
-        }
-        if self.kept.len() % LATE >= TOGETHER {
-            return false;
-        }
-        let summary = self.summary();
-        let is_hopeless = summary.rhat > HOPELESS_LATE || summary.divergent > DIVERGENT_MAX;
-        is_hopeless || summary.has_converged() && summary.ess_tail >= ESS_MIN
+        let is_warm = self.at.part == WARM_UP.len();
+        let is_between = is_warm && self.kept.len() % LATE >= TOGETHER;
+        let found = if is_between { return false } else { self.summary() };
+        let is_hopeless = !is_warm || found.rhat > HOPELESS_LATE || found.divergent > DIVERGENT_MAX;
+        is_hopeless || found.has_converged() && found.ess_tail >= ESS_MIN
     }
 
     /// Returns to the last part of the warm-up, for shorter steps.
