@@ -30,7 +30,8 @@ const OF_COMPONENT: usize = 64;
 /// Whether particles may know better. Where trajectories diverge, theirs would too; and where chains of many latents, whose covariance
 /// particles do not know, agree but have not run long enough, particles would not do so sooner.
 fn is_needed(inferred: &Inferred, run: &SuperchainRun, work: &Work) -> bool {
-    let is_slow = |nuts: &NutsSummary| nuts.rhat <= RHAT_MAX && nuts.agrees && inferred.z.columns_len() > FULL_MAX;
+    let has_many = inferred.z.columns_len() > FULL_MAX;
+    let is_slow = |nuts: &NutsSummary| has_many && nuts.rhat <= RHAT_MAX && nuts.agrees && !nuts.has_converged();
     let may_help = |nuts: &NutsSummary| nuts.divergent <= DIVERGENT_MAX && !nuts.stopped && !is_slow(nuts);
     is_default(work.settings)
         && inferred.nuts.as_ref().is_none_or(may_help)

@@ -88,7 +88,7 @@ impl Marginal for NormalMarginal {
 }
 
 /// The sinh–arcsinh distribution (Jones and Pewsey, 2009): h(x) = m + e^l sinh((asinh x + a) e^b), skewed by a, with tails
-/// heavier than the normal's where b > 0 and lighter where b < 0. See [`Copula`].
+/// heavier than the normal's where b > 0 and lighter where b < 0. See [`Copula`](super::Copula).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SinhArcsinh;
 

@@ -81,6 +81,8 @@ pub(super) fn log_sum_exp_with_shares<S: Simd>(
 
 /// Sums of products outside this range may have lost terms that are too small, or be too large.
 const SAFE: (f64, f64) = (1e-200, 1e200);
+/// Exponentials below this have lost digits, or all.
+const LOST: f64 = 1e-290;
 
 /// Logarithms of sums of products, of which the first factors are the exponentials of the same rows for all. `further` gets these
 /// exponentials, in units of the largest, and the inverses of the sums; NaN where the sum had to be computed in another way.
@@ -104,14 +106,19 @@ pub(super) fn log_product<S: Simd>(
     for ((out, inverse), own) in own.iter_mut().zip(inverses).zip(others.chunks_exact(2 * len)) {
         let (logs, factors) = own.split_at(len);
         let mut sums = [splat(s, 0.0); VECTORS];
+        let mut largest = [splat(s, 0.0); VECTORS];
         for (e, o) in exponentials.iter().zip(factors) {
             for v in 0..VECTORS {
-                sums[v] = get(s, e, v).mul_add(get(s, &before[*o as usize], v), sums[v]);
+                let factor = get(s, &before[*o as usize], v);
+                sums[v] = get(s, e, v).mul_add(factor, sums[v]);
+                largest[v] = largest[v].max(factor);
             }
         }
         let mut is_safe = true;
         for v in 0..VECTORS {
-            let safe = sums[v].simd_gt(splat(s, SAFE.0)) & sums[v].simd_lt(splat(s, SAFE.1));
+            // An exponential that is too small for a number may have met the largest factor.
+            let least = (largest[v] * LOST).max(splat(s, SAFE.0));
+            let safe = sums[v].simd_gt(least) & sums[v].simd_lt(splat(s, SAFE.1));
             is_safe &= safe.all_true();
             put(top[v] + ln(s, sums[v]), out, v);
             put(safe.select(splat(s, 1.0) / sums[v], splat(s, f64::NAN)), inverse, v);
@@ -128,7 +135,8 @@ fn add_logs(shared: &[u32], logs: &[u32], before: &[Row], inverse: &Row, out: &m
     for i in (0..TILE).filter(|i| inverse[*i].is_nan()) {
         let terms: Vec<f64> =
             shared.iter().zip(logs).map(|(a, b)| before[*a as usize][i] + before[*b as usize][i]).collect();
-        out[i] = log_sum(&terms);
+        // The largest of the terms does not know of one that is undefined.
+        out[i] = if terms.iter().any(|x| x.is_nan()) { f64::NAN } else { log_sum(&terms) };
     }
 }
 

@@ -256,7 +256,10 @@ fn add_products<'a, S: Simd>(
             for v in 0..VECTORS {
                 let product = product(s, a, b, v);
                 own[v] = product.mul_add(splat(s, *inside), own[v]);
-                sums[v] = product.mul_add(splat(s, *outside), sums[v]);
+                // An infinite product without weight must not matter.
+                if *outside != 0.0 {
+                    sums[v] = product.mul_add(splat(s, *outside), sums[v]);
+                }
             }
         }
         for (o, w) in terms.iter().zip(weights) {

@@ -46,6 +46,10 @@ fn extreme(l: usize, i: usize) -> f64 {
         (3, 0 | 3) | (4, 1 | 2) => -450.0,
         (5, 0 | 1) => -700.0,
         (6, 2..) => 400.0,
+        // The exponential of the second is zero, and what it meets is large.
+        (8, 1) => -380.0,
+        (8, 2) => -200.0,
+        (8, 3) => 220.0,
         (7, 0) => f64::NEG_INFINITY,
         _ => ordinary(l, i),
     }

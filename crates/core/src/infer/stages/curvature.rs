@@ -186,7 +186,8 @@ pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
     let (mut log_p, mut d_z) = (vec![0.0; TRIES], Batch::zeros(point.len(), TRIES));
     let mut kept = None;
     for _ in 0..NEWTON_STEPS {
-        // The curvature costs more than all else. After a whole step it has changed little.
+        // The curvature costs more than all else. After a whole step it is used once more.
+        let is_fresh = kept.is_none();
         let Some(whitening) = (match kept.take() {
             Some(whitening) => Some(whitening),
             None => density.whitening(point, FLAT_STEPS)?,
@@ -208,16 +209,19 @@ pub(super) fn climb(density: LogDensity, point: &mut [f64]) -> Result<bool> {
         gradient.log_joint_gradient(&tries, &mut log_p, &mut d_z)?;
         let Some(best) = (0..TRIES).filter(|t| log_p[*t] > own[0]).max_by(|a, b| log_p[*a].total_cmp(&log_p[*b]))
         else {
-            return Ok(false);
+            if is_fresh {
+                return Ok(false);
+            }
+            continue;
         };
         point.iter_mut().enumerate().for_each(|(i, x)| *x = tries.get(i, best));
         let rise = log_p[best] - own[0];
         own[0] = log_p[best];
         slope.as_mut_slice().iter_mut().zip(continuous).for_each(|(slope, i)| *slope = d_z.get(*i, best));
-        if rise < 1e-3 {
+        if is_fresh && rise < 1e-3 {
             return Ok(true);
         }
-        kept = (best == 0 && share == 1.0).then_some(whitening);
+        kept = (is_fresh && best == 0 && share == 1.0).then_some(whitening);
     }
     Ok(false)
 }
@@ -318,4 +322,21 @@ fn log_weights(
     let energy = |s: usize| 0.5 * (0..n).map(|k| noise.get(k, s).powi(2)).sum::<f64>();
     let possible = (0..DRAWS).filter(|s| log_p[*s].is_finite());
     Ok(possible.map(|s| log_p[s] + energy(s) + constant).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::stages::test_models::Coupled;
+
+    /// Catches a curvature that is kept for too long: far up, where it is thousands of times larger, all steps would be too short.
+    #[test]
+    fn newton_steps_reach_a_mode_with_another_curvature() {
+        let model = Coupled::log_rate();
+        for start in [-3.0, 0.5, 5.0, 10.0] {
+            let mut point = [start];
+            let is_there = climb(LogDensity::new(&model, &model, &[0]), &mut point).expect("no fault");
+            assert!(is_there && point[0].abs() < 0.05, "from {start} to {}", point[0]);
+        }
+    }
 }

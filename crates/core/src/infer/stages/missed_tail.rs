@@ -14,7 +14,9 @@ use rayon::prelude::*;
 const DISTANCES: [f64; 15] = [3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0, 56.0, 80.0, 112.0, 160.0, 224.0, 320.0];
 /// A density is negligible if it, times the cube of its distance, adds less than this to the variance.
 const NEGLIGIBLE: f64 = 0.005;
-/// So is what lies beyond a place, by a power law this steep or steeper, if it adds less than this.
+/// So is what lies beyond a place at least this far, by a power law this steep or steeper, if it adds less than this. Nearer, a normal
+/// middle would hide a rare wide part.
+const EXAMINED: f64 = 7.5;
 const STEEP: f64 = -1.0;
 const NEGLIGIBLE_BEYOND: f64 = 0.02;
 /// A tail with a smaller share of the posterior does not matter, and one with less than `FEW` of its share of the draws was missed. One that
@@ -154,7 +156,7 @@ fn beyond(marginal: &Marginal, side: f64, log_evidence: f64, seed: u64) -> Resul
             // Where places cost many times more, a power law tells what lies beyond.
             let slope = (of_variance - of_last) / (at / last).ln();
             let beyond = of_variance.exp() / -slope;
-            if slope < STEEP && beyond < NEGLIGIBLE_BEYOND && !marginal.is_ordinary(&point) {
+            if at >= EXAMINED && slope < STEEP && beyond < NEGLIGIBLE_BEYOND && !marginal.is_ordinary(&point) {
                 break;
             }
         }

@@ -46,6 +46,7 @@ mod sparse_curvature;
 mod step_size;
 pub(super) mod superchains;
 pub(super) mod table_start;
+mod tails;
 mod tempered;
 #[cfg(test)]
 mod test_models;

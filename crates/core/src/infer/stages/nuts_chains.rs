@@ -10,7 +10,7 @@ use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary, SUPERCHAINS};
+use crate::infer::result::{DIVERGENT_MAX, ESS_MIN, NutsSummary, RHAT_MAX, SUPERCHAINS};
 use crate::model::Model;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
@@ -34,9 +34,8 @@ const TOGETHER: usize = 10;
 const HOPELESS: f64 = 1.2;
 const FALL: f64 = 0.8;
 const HOPELESS_ROUNDS: usize = 4;
-/// After the usual number of gradients, how often chains are examined, and the R̂ above which they end.
+/// How often chains are examined after the usual number of gradients.
 const LATE: usize = 100;
-const HOPELESS_LATE: f64 = 1.1;
 /// They are also given up if this share of the transitions diverge with the shortest steps.
 const HOPELESS_DIVERGENT: f64 = 0.2;
 /// With fewer draws of each chain, nothing can be said.
@@ -343,11 +342,13 @@ impl<'a> Sampler<'a> {
 
     /// Whether chains that have used the usual number of gradients have mixed, or are far from it.
     fn is_done_late(&self) -> bool {
-        let is_warm = self.at.part == WARM_UP.len();
-        let is_between = is_warm && self.kept.len() % LATE >= TOGETHER;
-        let found = if is_between { return false } else { self.summary() };
-        let is_hopeless = !is_warm || found.rhat > HOPELESS_LATE || found.divergent > DIVERGENT_MAX;
-        is_hopeless || found.has_converged() && found.ess_tail >= ESS_MIN
+        let (is_warm, len) = (self.at.part == WARM_UP.len(), self.kept.len());
+        // All draws are examined, ever more seldom.
+        if !is_warm || len == 0 || len % LATE.max(len.next_power_of_two() / 8) >= TOGETHER {
+            return !is_warm;
+        }
+        let found = self.summary();
+        found.has_converged() && found.ess_tail >= ESS_MIN || found.rhat > RHAT_MAX || found.divergent > DIVERGENT_MAX
     }
 
     /// Returns to the last part of the warm-up, for shorter steps.

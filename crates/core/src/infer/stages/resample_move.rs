@@ -8,6 +8,7 @@
 
 use super::gibbs::sweep;
 use super::hmc::{BlockMove, Integrator, Phase, hamiltonian};
+use super::tails::Tails;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
@@ -34,9 +35,7 @@ const ADAPTING_DRAWS: f64 = 128.0;
 const FIRST_STEPS: [f64; 5] = [1.2, 0.6, 0.3, 0.15, 0.08];
 const TRIED: usize = 128;
 const FIRST_ACCEPTED: f64 = 0.6;
-/// The share of draws that makes up a tail, and how far its mean may still move, in standard deviations and beyond what chance
-/// explains.
-const TAIL: f64 = 0.05;
+/// How far the mean of a tail may still move, in standard deviations and beyond what chance explains.
 pub(crate) const TAIL_DRIFT_MAX: f64 = 0.05;
 
 /// When MCMC moves end. See [`mcmc_moves`].
@@ -55,47 +54,9 @@ impl MoveSchedule {
     }
 }
 
-/// The means of the tails after some number of moves.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Tails {
-    moves: usize,
-    means: Vec<[f64; 2]>,
-}
-
-impl Tails {
-    fn of(moves: usize, blocks: &[Block], continuous: &[usize]) -> Self {
-        let of_latent = |i: &usize| {
-            let mut x: Vec<f64> = blocks.iter().flat_map(|b| b.u.column(*i)).copied().collect();
-            let len = ((TAIL * x.len() as f64) as usize).max(1);
-            let mean = |x: &[f64]| x.iter().sum::<f64>() / len as f64;
-            let last = x.len() - len;
-            x.select_nth_unstable_by(last, f64::total_cmp);
-            let upper = mean(&x[last..]);
-            x.select_nth_unstable_by(len - 1, f64::total_cmp);
-            [mean(&x[..len]), upper]
-        };
-        Self { moves, means: continuous.par_iter().map(of_latent).collect() }
-    }
-
-    /// The largest change of a tail from `self` to `to`, and its latent.
-    fn drift(&self, to: &Self, blocks: &[Block], continuous: &[usize]) -> (f64, usize) {
-        let draws_len = blocks.iter().map(|b| b.u.draws_len()).sum::<usize>() as f64;
-        let beyond = |k: usize| {
-            let x = || blocks.iter().flat_map(|b| b.u.column(continuous[k]));
-            let mean = x().sum::<f64>() / draws_len;
-            let deviation = (x().map(|x| (x - mean) * (x - mean)).sum::<f64>() / draws_len).sqrt();
-            let far = (0..2).map(|end| (to.means[k][end] - self.means[k][end]).abs()).fold(0.0, f64::max);
-            // The variance of a tail's mean is about half that of the draws over their number in the tail; this is a difference of two.
-            // Copies of a draw count once.
-            let distinct = distinct_starts(blocks, continuous[k]) as f64;
-            let by_chance = (2.0 * (2.0 * continuous.len() as f64 + 1.0).ln() / (TAIL * distinct)).sqrt();
-            if deviation > 0.0 { (far / deviation - by_chance).max(0.0) } else { 0.0 }
-        };
-        let each: Vec<(f64, usize)> =
-            (0..continuous.len()).into_par_iter().map(|k| (beyond(k), continuous[k])).collect();
-        let farthest = each.into_iter().max_by(|a, b| a.0.total_cmp(&b.0));
-        farthest.unwrap_or((0.0, 0))
-    }
+/// The values of a latent.
+fn values(blocks: &[Block], i: usize) -> Vec<f64> {
+    blocks.iter().flat_map(|b| b.u.column(i)).copied().collect()
 }
 
 /// The number of different initial values of a latent.
@@ -186,7 +147,7 @@ impl Chains {
         let blocks: Vec<Block> = (0..u.draws_len()).step_by(BLOCK).map(|first| Block::new(u, first, stream)).collect();
         let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
         let summary = MoveSummary { step, ..MoveSummary::default() };
-        let tails = Tails::of(0, &blocks, &continuous);
+        let tails = Tails::of(0, &continuous, |i| values(&blocks, i));
         Self { blocks, continuous, discrete, summary, tails }
     }
 
@@ -200,7 +161,7 @@ impl Chains {
         let (summary, tails, states) = state;
         self.summary = MoveSummary { stopped: false, ..summary };
         self.tails = tails;
-        if states.len() != self.blocks.len() || self.tails.means.len() != self.continuous.len() {
+        if states.len() != self.blocks.len() || self.tails.len() != self.continuous.len() {
             return Err(Error::Checkpoint { reason: "it has a different number of draws".to_owned() });
         }
         self.blocks.iter_mut().zip(&states).try_for_each(|(block, state)| block.restore(state))?;
@@ -240,12 +201,13 @@ impl Chains {
         let [least, most] = schedule.moves;
         // The tails are compared when the moves might end, and again after as many more.
         let is_mixed = summary.memory <= schedule.memory;
-        let might_end = summary.moves >= least && is_mixed && summary.moves >= 2 * self.tails.moves;
+        let might_end = summary.moves >= least && is_mixed && summary.moves >= 2 * self.tails.moves();
         // A difference from the initial draws is what the moves should correct, so it counts only if the draws have not mixed.
-        let is_last = summary.moves == most && (self.tails.moves > 0 || !is_mixed);
+        let is_last = summary.moves == most && (self.tails.moves() > 0 || !is_mixed);
         if is_last || (might_end && summary.moves < most) {
-            let now = Tails::of(summary.moves, &self.blocks, continuous);
-            (summary.drift, summary.drifting) = self.tails.drift(&now, &self.blocks, continuous);
+            let now = Tails::of(summary.moves, continuous, |i| values(&self.blocks, i));
+            (summary.drift, summary.drifting) =
+                now.drift_from(&self.tails, continuous, |i| distinct_starts(&self.blocks, i));
             self.tails = now;
         }
         Ok(())

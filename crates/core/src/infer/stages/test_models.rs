@@ -54,6 +54,15 @@ impl Coupled {
         Self::new(len, Vec::new(), rare)
     }
 
+    /// The log rate of a count of one, with a flat prior.
+    pub(super) fn log_rate() -> Self {
+        let density: fn(&[f64], &mut [f64]) -> f64 = |x, d| {
+            d[0] = 1.0 - x[0].exp();
+            x[0] - x[0].exp()
+        };
+        Self::new(1, Vec::new(), density)
+    }
+
     /// The same model, said to cost more where a latent is larger than this.
     pub(super) fn costly_beyond(self, ordinary: f64) -> Self {
         Self { ordinary, ..self }
