@@ -12,6 +12,7 @@ use super::stages::missed_tail::missed_tail;
 use super::stages::nuts_chains::{NutsLimits, nuts_chains};
 use super::stages::overdispersed::{Delivered, overdispersed};
 use super::stages::pathfinder::Mode;
+use super::stages::smc::FULL_MAX;
 use super::stages::superchains::SuperchainRun;
 use super::stages::whitened::WhitenedModel;
 use crate::diagnostics::Verdict;
@@ -23,7 +24,7 @@ use hyperprior_math::batch::Batch;
 /// The most gradients of the No-U-Turn sampler, and the most work.
 const GRADIENTS_MAX: usize = 6_000_000;
 const NUTS_WORK: f64 = 2.4e10;
-/// How many times more gradients chains that have nearly mixed may take.
+/// How many times more gradients chains that have nearly mixed may take, if there are so many latents that particles would not do better.
 const LONGER: usize = 4;
 /// An evidence with a larger standard error rests on few draws.
 const EVIDENCE_ERROR_MAX: f64 = 0.1;
@@ -58,7 +59,8 @@ pub(super) fn with_chains(
     let settings = work.settings;
     let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
     let gradients = gradients.min(GRADIENTS_MAX);
-    let limits = NutsLimits { gradients, most: LONGER * gradients, draws: settings.draws };
+    let most = if whitened.latents().len() > FULL_MAX { LONGER * gradients } else { gradients };
+    let limits = NutsLimits { gradients, most, draws: settings.draws };
     let starts = match run {
         Some(run) => run.one_of_each(delivered.u),
         None => overdispersed(whitened, delivered, settings.seed)?,
