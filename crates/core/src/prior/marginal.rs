@@ -206,9 +206,7 @@ fn pullback_kernel<S: Simd>(
         store(d_w * tail / squared.sqrt() - d_log_slope * own / squared, x, at);
     }
     for (d, sum) in d_parameters.iter_mut().zip(sums) {
-        let mut lanes = [0.0; LANES];
-        store(sum, &mut lanes, 0);
-        *d += lanes.iter().sum::<f64>();
+        *d += sum.reduce_sum();
     }
 }
 

@@ -115,16 +115,22 @@ pub(super) fn sums<S: Simd>(s: S, kind: Kind, operands: &[u32], weights: &[f64],
             for ((d, operands), weights) in
                 own.iter().zip(operands.chunks_exact(len)).zip(weights.chunks_exact(len + 1))
             {
-                for (o, w) in operands.iter().zip(weights) {
-                    let to = &mut before[*o as usize];
-                    for v in 0..VECTORS {
-                        put(get(s, d, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
-                    }
-                }
+                add_weighted(s, operands, weights, d, before);
             }
         }
         // The other kinds are not sums.
         _ => {}
+    }
+}
+
+/// A weighted sum.
+#[inline(always)]
+pub(super) fn add_weighted<S: Simd>(s: S, operands: &[u32], weights: &[f64], d: &Row, before: &mut [Row]) {
+    for (o, w) in operands.iter().zip(weights) {
+        let to = &mut before[*o as usize];
+        for v in 0..VECTORS {
+            put(get(s, d, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
+        }
     }
 }
 

@@ -190,14 +190,26 @@ fn linear<S: Simd>(s: S, len: usize, operands: &[u32], weights: &[f64], before: 
 #[inline(always)]
 fn weighted<S: Simd>(s: S, operands: &[u32], weights: &[f64], before: &[Row], out: &mut Row) {
     let mut sums = [splat(s, weights[operands.len()]); VECTORS];
+    add_weighted(s, operands, weights, before, &mut sums);
+    for v in 0..VECTORS {
+        put(sums[v], out, v);
+    }
+}
+
+/// Adds weighted rows.
+#[inline(always)]
+pub(super) fn add_weighted<S: Simd>(
+    s: S,
+    operands: &[u32],
+    weights: &[f64],
+    before: &[Row],
+    sums: &mut [V<S>; VECTORS],
+) {
     for (o, w) in operands.iter().zip(weights) {
         let row = &before[*o as usize];
         for v in 0..VECTORS {
             sums[v] = get(s, row, v).mul_add(splat(s, *w), sums[v]);
         }
-    }
-    for v in 0..VECTORS {
-        put(sums[v], out, v);
     }
 }
 
@@ -236,16 +248,21 @@ pub(super) fn sigmoid<S: Simd>(s: S, x: V<S>) -> V<S> {
     x.simd_ge(splat(s, 0.0)).select(inverse, e * inverse)
 }
 
+/// The product of two rows; zero if one of them is, whatever the other.
+#[inline(always)]
+pub(super) fn product<S: Simd>(s: S, a: &Row, b: &Row, v: usize) -> V<S> {
+    let (a, b, zero) = (get(s, a, v), get(s, b, v), splat(s, 0.0));
+    (a.simd_eq(zero) | b.simd_eq(zero)).select(zero, a * b)
+}
+
 #[inline(always)]
 fn binary<S: Simd>(s: S, f: Binary, operands: &[u32], before: &[Row], own: &mut [Row]) {
     for (out, pair) in own.iter_mut().zip(operands.chunks_exact(2)) {
         let (a, b) = (&before[pair[0] as usize], &before[pair[1] as usize]);
         match f {
             Binary::Multiply => {
-                let zero = splat(s, 0.0);
                 for v in 0..VECTORS {
-                    let (a, b) = (get(s, a, v), get(s, b, v));
-                    put((a.simd_eq(zero) | b.simd_eq(zero)).select(zero, a * b), out, v);
+                    put(product(s, a, b, v), out, v);
                 }
             }
             Binary::XLogY => {

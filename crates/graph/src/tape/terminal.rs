@@ -58,34 +58,26 @@ impl Search<'_> {
     /// A root as a function of a sum.
     fn found(&self, root: Expr, weight: f64) -> Option<Found> {
         let Node::Unary(f, sum) = self.arena.node(root) else { return None };
-        let found = Found {
-            root,
-            f,
-            weight,
-            products: Vec::new(),
-            terms: Vec::new(),
-            constant: 0.0,
-            list: None,
-            within: vec![root],
+        if self.uses(root) > 1 {
+            return None;
+        }
+        let (products, terms, within) = (Vec::new(), Vec::new(), vec![root]);
+        let mut found = Found { root, f, weight, products, terms, constant: 0.0, list: None, within };
+        let Node::Linear { list, weights, constant } = self.arena.node(sum) else {
+            return self.add_product(sum, 1.0, &mut found).then_some(found);
         };
-        match self.arena.node(sum) {
-            _ if self.uses(root) > 1 => None,
-            Node::Linear { list, weights, constant } if self.uses(sum) == 1 => {
-                let mut found = Found { constant, ..found };
-                found.within.push(sum);
-                for (e, w) in self.arena.list(list).iter().zip(self.arena.weights(list, weights)) {
-                    if !self.add_product(*e, *w, &mut found) {
-                        found.terms.push((*e, *w));
-                    }
-                }
-                found.list = found.products.is_empty().then_some(list);
-                Some(found)
-            }
-            _ => {
-                let mut found = found;
-                self.add_product(sum, 1.0, &mut found).then_some(found)
+        if self.uses(sum) > 1 {
+            return None;
+        }
+        found.constant = constant;
+        found.within.push(sum);
+        for (e, w) in self.arena.list(list).iter().zip(self.arena.weights(list, weights)) {
+            if !self.add_product(*e, *w, &mut found) {
+                found.terms.push((*e, *w));
             }
         }
+        found.list = found.products.is_empty().then_some(list);
+        Some(found)
     }
 
     /// Adds an expression with this weight, if it is a product that is used here alone, or here and in the total. A factor that is a short
@@ -199,26 +191,28 @@ fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [
             Kind::Linear { terms_len } => (terms_len as usize + 1, terms_len as usize),
             Kind::Shared { terms_len } => (terms_len as usize + 1, 0),
             Kind::Products { products_len, terms_len } => {
-                ((2 * products_len + terms_len) as usize + 1, (2 * products_len + terms_len) as usize)
+                let len = (2 * products_len + terms_len) as usize;
+                (len + 1, len)
             }
             // All terminals are sums.
             _ => continue,
         };
         for roots in terminal.roots.chunks(CHUNK) {
             let rows = &mut rows[..roots.len()];
-            if let Kind::Products { products_len, .. } = terminal.kind {
-                let sized = || operands.chunks_exact(step).zip(weights.chunks_exact(stride));
-                add_products(s, products_len as usize, sized(), values, rows, &mut sums);
-                apply(s, terminal.f, roots, rows, &mut sums);
-                if let Some(cotangents) = cotangents.as_deref_mut() {
-                    add_slopes_of_products(s, products_len as usize, sized(), (values, rows), cotangents);
+            let members = || operands.chunks_exact(step).zip(weights.chunks_exact(stride));
+            match terminal.kind {
+                Kind::Products { products_len, .. } => {
+                    add_products(s, products_len as usize, members(), values, rows, &mut sums);
                 }
-            } else {
-                forward::sums(s, terminal.kind, operands, weights, values, rows);
-                apply(s, terminal.f, roots, rows, &mut sums);
-                if let Some(cotangents) = cotangents.as_deref_mut() {
-                    backward::sums(s, terminal.kind, operands, weights, rows, cotangents);
+                kind => forward::sums(s, kind, operands, weights, values, rows),
+            }
+            apply(s, terminal.f, roots, rows, &mut sums);
+            match (terminal.kind, cotangents.as_deref_mut()) {
+                (_, None) => {}
+                (Kind::Products { products_len, .. }, Some(cotangents)) => {
+                    add_slopes_of_products(s, products_len as usize, members(), (values, rows), cotangents);
                 }
+                (kind, Some(cotangents)) => backward::sums(s, kind, operands, weights, rows, cotangents),
             }
             weights = &weights[stride * roots.len()..];
             operands = &operands[step * roots.len()..];
@@ -227,13 +221,6 @@ fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [
     for v in 0..VECTORS {
         put(get(s, total, v) + sums[v], total, v);
     }
-}
-
-/// The product of two rows; zero if one of them is, whatever the other.
-#[inline(always)]
-fn product<S: Simd>(s: S, a: &Row, b: &Row, v: usize) -> V<S> {
-    let (a, b, zero) = (get(s, a, v), get(s, b, v), splat(s, 0.0));
-    (a.simd_eq(zero) | b.simd_eq(zero)).select(zero, a * b)
 }
 
 /// Weighted sums of products and of rows, and the products' own part of the total.
@@ -254,7 +241,7 @@ fn add_products<'a, S: Simd>(
         for (pair, (inside, outside)) in pairs.chunks_exact(2).zip(inside.iter().zip(outside)) {
             let (a, b) = (&values[pair[0] as usize], &values[pair[1] as usize]);
             for v in 0..VECTORS {
-                let product = product(s, a, b, v);
+                let product = forward::product(s, a, b, v);
                 own[v] = product.mul_add(splat(s, *inside), own[v]);
                 // An infinite product without weight must not matter.
                 if *outside != 0.0 {
@@ -262,11 +249,7 @@ fn add_products<'a, S: Simd>(
                 }
             }
         }
-        for (o, w) in terms.iter().zip(weights) {
-            for v in 0..VECTORS {
-                own[v] = get(s, &values[*o as usize], v).mul_add(splat(s, *w), own[v]);
-            }
-        }
+        forward::add_weighted(s, terms, weights, values, &mut own);
         for v in 0..VECTORS {
             put(own[v], row, v);
         }
@@ -295,12 +278,7 @@ fn add_slopes_of_products<'a, S: Simd>(
                 }
             }
         }
-        for (o, w) in terms.iter().zip(weights) {
-            let to = &mut cotangents[*o as usize];
-            for v in 0..VECTORS {
-                put(get(s, row, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
-            }
-        }
+        backward::add_weighted(s, terms, weights, row, cotangents);
     }
 }
 
