@@ -29,10 +29,10 @@ pub(crate) use result::{DIVERGENT_MAX, ESS_MEANS, ESS_MIN, RHAT_MAX, SHIFT_MAX, 
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};
-pub use stages::importance::OVERSAMPLED;
 pub use stages::missed_tail::log_marginal;
 pub use stages::mode_by_mass::mode_by_mass;
 pub use stages::pathfinder::{Mode, ModeSearch, gaussian_at, mode_search};
+pub use stages::resample::OVERSAMPLED;
 pub(crate) use stages::resample_move::TAIL_DRIFT_MAX;
 pub use stages::resample_move::{MoveSchedule, mcmc_moves};
 pub use stages::whitened::WhitenedModel;

@@ -53,6 +53,9 @@ const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
 /// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.015;
+/// The effective sample size of θ with which draws of a nested approximation get the fewest moves: errors of at most one standard
+/// deviation in twenty.
+const ENOUGH: f64 = 400.0;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
 /// are unreliable.
 const MEMORY: f64 = 0.3;
@@ -273,7 +276,7 @@ fn finish(
     let is_nuts = settings.method == Method::Nuts;
     let quadrature = integrated(whitened, (&u, None), (known, ends), LITTLE, work)?;
     let is_moved = !is_nuts && quadrature.is_none();
-    let moved = if is_moved { moved(whitened, &mut u, &psis, work)? } else { None };
+    let moved = if is_moved { moved(whitened, &mut u, (&psis, of_q.is_empty()), work)? } else { None };
     let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: bounds.log_evidence.value };
     let checked = checked(whitened, &delivered, moved, work)?;
     work.session.enter("missed modes and tails");
@@ -347,19 +350,21 @@ fn checked(
 fn moved(
     whitened: &WhitenedModel<dyn Model + '_>,
     u: &mut Batch,
-    psis: &Psis,
+    (psis, is_nested): (&Psis, bool),
     work: &mut Work,
 ) -> Result<Option<MoveSummary>> {
     if work.settings.correct != Correction::ResampleMove {
         return Ok(None);
     }
     work.session.enter("MCMC moves");
-    let schedule = schedule(whitened, work.settings, psis, work.ledger.is_spent());
+    // Moves of draws of a nested approximation cost much, and can improve little if its weights are even.
+    let is_enough = is_nested && psis.is_good() && psis.ess >= ENOUGH;
+    let schedule = schedule(whitened, work.settings, psis, is_enough || work.ledger.is_spent());
     mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
 }
 
 /// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.
-fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_spent: bool) -> MoveSchedule {
+fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_least: bool) -> MoveSchedule {
     if let Some(moves) = settings.moves {
         return MoveSchedule::fixed(moves);
     }
@@ -367,7 +372,7 @@ fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_spent: 
     let moves = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
     let moves = moves.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
     // An effective sample size W leaves errors of 1/√W standard deviations; the moves reduce them to their share `memory`.
-    let moves = if is_spent { [moves[0]; 2] } else { moves };
+    let moves = if is_least { [moves[0]; 2] } else { moves };
     let memory = if psis.is_good() { (ERROR * psis.ess.sqrt()).min(MEMORY) } else { MEMORY_UNRELIABLE };
     MoveSchedule { moves, memory }
 }

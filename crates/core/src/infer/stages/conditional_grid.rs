@@ -57,7 +57,7 @@ impl ConditionalGrid {
             let mut is_covered = true;
             for (j, i) in others.iter().enumerate() {
                 let own = &mut log_densities[j * NODES..(j + 1) * NODES];
-                integrated(d_z.column(*i), scales[j], own);
+                integrated(d_z.column(*i), APART * scales[j], own);
                 if !covers(own) {
                     is_covered = false;
                     scales[j] *= WIDER;
@@ -114,22 +114,22 @@ fn covers(own: &[f64]) -> bool {
     own.iter().all(|x| x.is_finite()) && is_covered(0, 1) && is_covered(NODES - 1, NODES - 2)
 }
 
-/// The log density at the nodes from its slopes, relative to that in the middle: each cell by the cubic through four slopes.
-fn integrated(slopes: &[f64], scale: f64, out: &mut [f64]) {
-    let last = NODES - 1;
+/// The log density at nodes at this distance from its slopes, relative to that in the middle: each cell by the cubic through four slopes.
+pub(super) fn integrated(slopes: &[f64], step: f64, out: &mut [f64]) {
+    let (last, middle) = (slopes.len() - 1, slopes.len() / 2);
     let rise = |k: usize| {
         let weights: [(usize, f64); 4] = match k {
             0 => [(0, 9.0), (1, 19.0), (2, -5.0), (3, 1.0)],
             k if k + 1 == last => [(last, 9.0), (last - 1, 19.0), (last - 2, -5.0), (last - 3, 1.0)],
             _ => [(k - 1, -1.0), (k, 13.0), (k + 1, 13.0), (k + 2, -1.0)],
         };
-        weights.iter().map(|(at, w)| w * slopes[*at]).sum::<f64>() * APART * scale / 24.0
+        weights.iter().map(|(at, w)| w * slopes[*at]).sum::<f64>() * step / 24.0
     };
-    out[SIDE] = 0.0;
-    for k in SIDE..last {
+    out[middle] = 0.0;
+    for k in middle..last {
         out[k + 1] = out[k] + rise(k);
     }
-    for k in (0..SIDE).rev() {
+    for k in (0..middle).rev() {
         out[k] = out[k + 1] - rise(k);
     }
 }

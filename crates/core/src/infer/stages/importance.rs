@@ -1,7 +1,7 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
 
 use super::nested_laplace::{Nested, nested_laplace};
-use super::resample::{draw, heaviest, resampled, taken, thinned};
+use super::resample::{OVERSAMPLED, draw, heaviest, resampled, taken, thinned};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
@@ -16,8 +16,6 @@ use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::special::log_sum_exp;
 
-/// The number of weighted draws for each draw that is kept: the shares of modes that are far apart come from the weights alone.
-pub const OVERSAMPLED: usize = 4;
 /// How many draws with large importance weights superchains may start from.
 const HEAVY: usize = 8;
 

@@ -4,6 +4,7 @@ pub(super) mod adaptive_importance;
 pub(super) mod ascent;
 mod base;
 pub(super) mod bridge;
+mod conditional_chain;
 mod conditional_grid;
 mod conditional_laplace;
 mod curvature;

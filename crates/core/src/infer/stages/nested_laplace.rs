@@ -2,11 +2,13 @@
 //!
 //! One Gaussian over all of them cannot follow how the location and the scale of x change with θ. So θ is drawn from its marginal, with x
 //! integrated out by Laplace's method, and x from the Gaussian at its mode given θ. If x is Gaussian given θ and the data, this is exact.
-//! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well.
+//! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
+//! chains, where Laplace's method is not enough.
 
 use super::adaptive_importance::{Proposal, effective, tempered};
+use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
-use super::resample::{MIDDLE, systematic};
+use super::resample::{MIDDLE, OVERSAMPLED, systematic};
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::error::Result;
@@ -31,6 +33,11 @@ const LEARNING_ROUNDS: u64 = 12;
 const ATTEMPTS: u64 = 3;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
+/// The values of θ, and draws of x for each, with which Laplace's method is tried, and the share of draws that must be effective, or else
+/// chains are integrated out on grids.
+const TRIED: usize = 32;
+const TRIED_EACH: usize = 16;
+const EVEN: f64 = 0.5;
 
 /// How much wider the distribution of k latents is made, at first and then: less for many, of which hardly any draw would be near the middle.
 pub(super) fn wider(stage: usize, k: usize) -> f64 {
@@ -161,12 +168,16 @@ pub(in crate::infer) fn nested_laplace(
         scale: parts.scale.iter().map(|x| wider(0, parts.theta.len()) * x).collect(),
     };
     let mut proposal = parts.learnt(first, seed)?;
+    let mut paths: Option<Vec<Path>> = None;
     for attempt in 0..ATTEMPTS {
         let found = parts.explore(&proposal, KEPT, seed, KEPT_STREAM + attempt)?;
         if found.len() < KEPT / 2 {
             return Ok(None);
         }
-        let nested = draws(&parts, &found, len, seed)?;
+        if paths.is_none() && is_uneven(&parts, &found, seed)? {
+            paths = paths_of(&parts);
+        }
+        let nested = draws(&parts, &found, paths.as_deref(), len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
         if attempt + 1 == ATTEMPTS || effective(&nested.of_theta) > KEPT as f64 / 5.0 {
             return Ok(Some(nested));
@@ -179,9 +190,26 @@ pub(in crate::infer) fn nested_laplace(
     Ok(None)
 }
 
+/// Whether Laplace's method leaves weights of x given θ that are far from even.
+fn is_uneven(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<bool> {
+    let some = &found[..found.len().min(TRIED)];
+    let nested = draws(parts, some, None, TRIED * TRIED_EACH, seed)?;
+    let share = |weights: &[f64]| effective(weights) / weights.len() as f64;
+    let shares: Vec<f64> = nested.log_weights.chunks(nested.each).map(share).collect();
+    Ok(shares.iter().sum::<f64>() < EVEN * shares.len() as f64)
+}
+
 /// About `len` draws of x and θ, some for each of these values of θ.
-fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64) -> Result<Nested> {
+fn draws(
+    parts: &Parts,
+    found: &[(Conditional, f64, f64)],
+    paths: Option<&[Path]>,
+    len: usize,
+    seed: u64,
+) -> Result<Nested> {
     let (n, model) = (parts.mean.len(), parts.model);
+    // Draws on grids have even weights, and take longer.
+    let len = if paths.is_some() { len / OVERSAMPLED } else { len };
     let each = len.div_ceil(found.len()).next_multiple_of(2);
     let draws: Vec<(Batch, Vec<f64>, f64)> = found
         .par_iter()
@@ -190,14 +218,18 @@ fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], len: usize, seed: u64
             let mut rng = stream(seed, Purpose::NestedLaplace.step(), 2, number as u64);
             let (mut z, mut energy) = (Batch::zeros(n, each), vec![0.0; each]);
             (0..n).for_each(|i| z.column_mut(i).fill(one.point[i]));
-            let grid = parts.grid(one)?;
-            let log_integral = match &grid {
-                Some(grid) => {
+            let chains = paths.map(|paths| ConditionalChains::new(parts, one, paths)).transpose()?.flatten();
+            let log_integral = match (chains, parts.grid(one)?) {
+                (Some(chains), _) => {
+                    chains.draw(&mut rng, &mut z, &mut energy);
+                    chains.log_integral
+                }
+                (None, Some(grid)) => {
                     let all = parts.others.iter().enumerate();
                     all.for_each(|(j, i)| grid.draw(j, &mut rng, z.column_mut(*i), &mut energy));
                     grid.log_integral
                 }
-                None => parts.draw(one, &mut rng, &mut z, &mut energy),
+                (None, None) => parts.draw(one, &mut rng, &mut z, &mut energy),
             };
             let mut log_weights = vec![0.0; each];
             model.log_joint(&z, &mut log_weights)?;

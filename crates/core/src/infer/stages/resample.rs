@@ -12,6 +12,8 @@ use rayon::prelude::*;
 /// Draws per block.
 const BLOCK: usize = 64;
 
+/// The number of weighted draws for each draw that is kept: the shares of modes that are far apart come from the weights alone.
+pub const OVERSAMPLED: usize = 4;
 /// The offset of systematic sampling that draws no random number.
 pub(super) const MIDDLE: f64 = 0.5;
 

@@ -59,10 +59,14 @@ fn values(blocks: &[Block], i: usize) -> Vec<f64> {
     blocks.iter().flat_map(|b| b.u.column(i)).copied().collect()
 }
 
-/// The number of different initial values of a latent.
-fn distinct_starts(blocks: &[Block], i: usize) -> usize {
-    let starts: HashSet<u64> = blocks.iter().flat_map(|b| b.start.column(i)).map(|x| x.to_bits()).collect();
-    starts.len()
+/// The number of different initial values of the latent that has the fewest: draws that share one are not independent, as those of very
+/// many latents are not that a few others describe, if these are the same.
+fn distinct_starts(blocks: &[Block], latents: &[usize]) -> usize {
+    let of_latent = |i: &usize| {
+        let starts: HashSet<u64> = blocks.iter().flat_map(|b| b.start.column(*i)).map(|x| x.to_bits()).collect();
+        starts.len()
+    };
+    latents.par_iter().map(of_latent).min().unwrap_or(1)
 }
 
 /// A block of draws and the state of their chains.
@@ -206,8 +210,8 @@ impl Chains {
         let is_last = summary.moves == most && (self.tails.moves() > 0 || !is_mixed);
         if is_last || (might_end && summary.moves < most) {
             let now = Tails::of(summary.moves, continuous, |i| values(&self.blocks, i));
-            (summary.drift, summary.drifting) =
-                now.drift_from(&self.tails, continuous, |i| distinct_starts(&self.blocks, i));
+            let distinct = distinct_starts(&self.blocks, continuous);
+            (summary.drift, summary.drifting) = now.drift_from(&self.tails, continuous, distinct);
             self.tails = now;
         }
         Ok(())

@@ -182,16 +182,23 @@ impl SparseCurvature {
         self.pattern.entries_len() == self.pattern.len()
     }
 
+    /// The place of the entry of a latent.
+    pub(in crate::infer) fn diagonal(&self, latent: usize) -> usize {
+        self.pattern.column(latent).start
+    }
+
+    /// The places of the entries of two latents, with both.
+    pub(in crate::infer) fn links(&self) -> impl Iterator<Item = (usize, [usize; 2])> {
+        let of_column =
+            move |j: usize| self.pattern.column(j).skip(1).map(move |at| (at, [j, self.pattern.rows()[at]]));
+        (0..self.pattern.len()).flat_map(of_column)
+    }
+
     /// The latents that are coupled with a large share of the others: those that describe them all, such as their scale.
     pub(in crate::infer) fn hubs(&self) -> Vec<usize> {
         let n = self.pattern.len();
         let mut near = vec![0_usize; n];
-        for j in 0..n {
-            for at in self.pattern.column(j).skip(1) {
-                near[j] += 1;
-                near[self.pattern.rows()[at]] += 1;
-            }
-        }
+        self.links().flat_map(|(_, ends)| ends).for_each(|i| near[i] += 1);
         (0..n).filter(|i| near[*i] > HUB_MIN.max(n / HUB_SHARE)).collect()
     }
 
@@ -202,7 +209,7 @@ impl SparseCurvature {
 
     /// The entries with a ridge if the matrix needs one, and their factor; no curvature along a latent counts as less than `flat`.
     pub(in crate::infer) fn definite(&self, mut entries: Vec<f64>, flat: f64) -> Option<(Vec<f64>, SparseCholesky)> {
-        let diagonal = (0..self.pattern.len()).map(|j| self.pattern.column(j).start);
+        let diagonal = (0..self.pattern.len()).map(|j| self.diagonal(j));
         let sizes: Vec<(usize, f64)> = diagonal.map(|at| (at, entries[at].abs().max(flat))).collect();
         let mut ridge = 0.0;
         loop {
