@@ -6,7 +6,7 @@ use super::derived::Derived;
 use super::improved::improved;
 use super::integrated::{LITTLE, integrated, with_quadrature};
 use super::method::Method;
-use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts};
+use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, Restarts};
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
@@ -53,9 +53,6 @@ const LEAST: RangeInclusive<usize> = 1..=20;
 const MOST: RangeInclusive<usize> = 12..=1000;
 /// The error of the importance weights that the moves may leave, in standard deviations.
 const ERROR: f64 = 0.015;
-/// The effective sample size of θ with which draws of a nested approximation get the fewest moves: errors of at most one standard
-/// deviation in twenty.
-const ENOUGH: f64 = 400.0;
 /// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
 /// are unreliable.
 const MEMORY: f64 = 0.3;
@@ -357,8 +354,10 @@ fn moved(
         return Ok(None);
     }
     work.session.enter("MCMC moves");
-    // Moves of draws of a nested approximation cost much, and can improve little if its weights are even.
-    let is_enough = is_nested && psis.is_good() && psis.ess >= ENOUGH;
+    // Moves of draws of a nested approximation cost much, and can improve little if its weights are even: if the effective sample size is
+    // enough without them.
+    let len = u.draws_len() as f64;
+    let is_enough = is_nested && psis.is_good() && 1.0 / (1.0 / len + 1.0 / psis.ess) >= ESS_MIN.min(0.5 * len);
     let schedule = schedule(whitened, work.settings, psis, is_enough || work.ledger.is_spent());
     mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
 }

@@ -72,6 +72,8 @@ impl Proposal {
 /// The share of the wide distribution, and the number of kernels.
 const WIDE: f64 = 0.2;
 const KERNELS: usize = 128;
+/// How much wider than the proposal the wide part of a defensive mixture is, for up to four latents.
+const DEFENSIVE: f64 = 3.0;
 
 /// A mixture of narrow distributions at weighted values, which follows curved posteriors, and a wide one, which leaves no tail out (mixture
 /// population Monte Carlo; Cappé, Douc, Guillin, Marin and Robert, 2008).
@@ -92,9 +94,17 @@ impl Kernels {
         Some(Self { wide, narrow })
     }
 
+    /// One proposal beside a much wider one, so that long tails have draws too (a defensive mixture; Hesterberg, 1995).
+    pub(super) fn defensive(proposal: Proposal) -> Self {
+        let wider = 1.0 + (DEFENSIVE - 1.0) * (4.0 / proposal.mean.len() as f64).sqrt().min(1.0);
+        let scale = proposal.scale.iter().map(|x| wider * x).collect();
+        Self { wide: Proposal { mean: proposal.mean.clone(), scale }, narrow: vec![proposal] }
+    }
+
     /// A value, and its log density.
     pub(super) fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
-        let from = if rng.random::<f64>() < WIDE { &self.wide } else { &self.narrow[rng.random_range(0..KERNELS)] };
+        let is_wide = rng.random::<f64>() < WIDE;
+        let from = if is_wide { &self.wide } else { &self.narrow[rng.random_range(0..self.narrow.len())] };
         let x = from.value(rng);
         let log_density = self.log_density(&x);
         (x, log_density)
@@ -102,7 +112,7 @@ impl Kernels {
 
     /// The log density at a value.
     pub(super) fn log_density(&self, x: &[f64]) -> f64 {
-        let each = ((1.0 - WIDE) / KERNELS as f64).ln();
+        let each = ((1.0 - WIDE) / self.narrow.len() as f64).ln();
         let mut logs: Vec<f64> = self.narrow.iter().map(|kernel| each + kernel.log_density(x)).collect();
         logs.push(WIDE.ln() + self.wide.log_density(x));
         log_sum_exp(&logs)
@@ -143,7 +153,9 @@ mod tests {
         let kernels = Kernels::of(&values, &vec![0.0; 500], proposal()).unwrap();
         let one = |rng: &mut Stream| proposal().draw(rng);
         let many = |rng: &mut Stream| kernels.draw(rng);
-        for draw in [&one as &dyn Fn(&mut Stream) -> (Vec<f64>, f64), &many] {
+        let mixed = Kernels::defensive(proposal());
+        let defensive = |rng: &mut Stream| mixed.draw(rng);
+        for draw in [&one as &dyn Fn(&mut Stream) -> (Vec<f64>, f64), &many, &defensive] {
             let len = 100_000;
             let mut volume = 0.0;
             for s in 0..len {

@@ -27,6 +27,8 @@ const WIDER: f64 = 1.4;
 const WIDENED: usize = 3;
 /// The nats below the highest node at which a node does not matter.
 const NEGLIGIBLE: f64 = 30.0;
+/// The most nats by which the terms of a state may rise above those at its mode.
+const RISE_MAX: f64 = 600.0;
 
 /// The members of a chain in order, and the places of the entries of the curvature that link them.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -151,6 +153,8 @@ struct Chain {
     links: Vec<f64>,
     step: f64,
     sides: Vec<usize>,
+    /// How far the terms of each state rise above those at its mode, once its links are normal kernels.
+    rises: Vec<f64>,
     /// For each state, the log density at the nodes of the states up to it, with those before it integrated out.
     log_forward: Vec<Vec<f64>>,
     is_covered: bool,
@@ -171,13 +175,14 @@ impl Chain {
         }
         let step = APART / own.iter().copied().fold(0.0, f64::max).sqrt();
         let sides = marginal.iter().map(|precision| (REACH / (precision.sqrt() * step)).ceil() as usize).collect();
-        Some(Self { latents, links, step, sides, log_forward: Vec::new(), is_covered: false })
+        Some(Self { latents, links, step, sides, rises: Vec::new(), log_forward: Vec::new(), is_covered: false })
     }
 
-    /// The number of nodes after which the link after a state does not matter.
+    /// The number of nodes after which the link after a state does not matter, however far the terms of the two states rise.
     fn band(&self, t: usize) -> usize {
         let most = self.sides[t] + self.sides[t + 1];
-        ((2.0 * NEGLIGIBLE / self.links[t].abs()).sqrt() / self.step).min(most as f64) as usize
+        let nats = NEGLIGIBLE + self.rises[t] + self.rises[t + 1];
+        ((2.0 * nats / self.links[t].abs()).sqrt() / self.step).min(most as f64) as usize
     }
 
     /// The kernel of the link after a state, and whether the neighbours have the same sign.
@@ -207,8 +212,13 @@ impl Chain {
             vector::exp(&log_f, &mut f);
             (f, top)
         };
-        let (f, tops): (Vec<Vec<f64>>, Vec<f64>) = (0..n).map(own).unzip();
-        log_integral += tops.iter().sum::<f64>();
+        let (f, rises): (Vec<Vec<f64>>, Vec<f64>) = (0..n).map(own).unzip();
+        // What is large at one end of a grid must not leave nothing at the mode.
+        if rises.iter().any(|rise| !(*rise <= RISE_MAX)) {
+            return None;
+        }
+        log_integral += rises.iter().sum::<f64>();
+        self.rises = rises;
         let kernels: Vec<(Vec<f64>, bool)> = (0..n - 1).map(|t| self.kernel(t)).collect();
         let mut forward = vec![f[0].clone()];
         for t in 1..n {
@@ -224,7 +234,7 @@ impl Chain {
         for t in (0..n).rev() {
             let density = |k: usize| forward[t][k] * after[k];
             let limit = (-FALLEN).exp() * (0..after.len()).map(density).fold(0.0, f64::max);
-            self.is_covered &= density(0).max(density(after.len() - 1)) <= limit;
+            self.is_covered &= limit > 0.0 && density(0).max(density(after.len() - 1)) <= limit;
             if t > 0 {
                 after.iter_mut().zip(&f[t]).for_each(|(x, f)| *x *= f);
                 let mut before = vec![0.0; f[t - 1].len()];
@@ -412,6 +422,16 @@ mod tests {
         let (own, own_variance) = moments(z.column(1));
         assert!((own - mean).abs() < 0.02 && (own_variance / variance - 1.0).abs() < 0.05, "{own} {own_variance}");
         assert!(log_weights.iter().all(|w| w.abs() < 0.1));
+    }
+
+    /// Catches a kernel that is cut off where a state's own terms rise: a state that varies much less given its neighbour than by itself.
+    #[test]
+    fn a_steep_regression_is_covered() {
+        let (log_integral, z, log_weights) = drawn(&Coupled::steep(), &[], 20_000);
+        assert!((log_integral - (2.0 * std::f64::consts::PI).ln()).abs() < 1e-4, "{log_integral}");
+        let (mean, variance) = moments(z.column(1));
+        assert!(mean.abs() < 0.1 && (variance / 10.0 - 1.0).abs() < 0.05, "{mean} {variance}");
+        assert!(log_weights.iter().all(|w| w.abs() < 0.3));
     }
 
     /// Catches a circle or a branch that is taken for a chain, and members out of order.

@@ -193,7 +193,7 @@ impl<'a> Parts<'a> {
     /// Values of θ with the Gaussians of x, and the log weights of θ; those without a finite density are left out.
     pub(super) fn explore(
         &self,
-        from: &Proposal,
+        from: &(dyn Fn(&mut Stream) -> (Vec<f64>, f64) + Sync),
         len: usize,
         seed: u64,
         round: u64,
@@ -202,7 +202,7 @@ impl<'a> Parts<'a> {
         let found: Vec<Vec<(Conditional, f64, f64)>> = numbers
             .par_chunks(TOGETHER)
             .map(|numbers| {
-                let draw = |s: &u64| from.draw(&mut stream(seed, Purpose::NestedLaplace.step(), round, *s));
+                let draw = |s: &u64| from(&mut stream(seed, Purpose::NestedLaplace.step(), round, *s));
                 let (theta, log_q): (Vec<Vec<f64>>, Vec<f64>) = numbers.iter().map(draw).unzip();
                 let constant = self.others.len() as f64 * HALF_LN_2_PI;
                 let with_weight = |(one, log_q): (Option<Conditional>, f64)| {

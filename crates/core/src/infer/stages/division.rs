@@ -22,7 +22,7 @@ const DESCRIBING: f64 = 0.2;
 /// The nodes that a line is expected to need.
 const NODES: f64 = 70.0;
 /// The most values of the first θ that the draws have, if there are one or two θ; and how many of θ for each of them.
-pub(super) const DRAWN: [(usize, usize); 2] = [(1024, 1), (512, 8)];
+pub(super) const DRAWN: [(usize, usize); 2] = [(4096, 1), (1024, 4)];
 /// The work of placing a node, in additions, beside that of the density there.
 const PLACING: f64 = 1000.0;
 /// The values of θ in a round of importance sampling, and those that are kept.

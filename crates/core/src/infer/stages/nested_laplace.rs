@@ -5,12 +5,13 @@
 //! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
 //! chains, where Laplace's method is not enough.
 
-use super::adaptive_importance::{Proposal, effective, tempered};
+use super::adaptive_importance::{Kernels, Proposal, effective, tempered};
 use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
 use super::resample::{MIDDLE, OVERSAMPLED, systematic};
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
+use crate::diagnostics::psis::psis;
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
@@ -33,6 +34,8 @@ const LEARNING_ROUNDS: u64 = 12;
 const ATTEMPTS: u64 = 3;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
+/// With a larger k̂ of the weights of θ, a better distribution is tried.
+const KHAT_MAX: f64 = 0.5;
 /// The values of θ, and draws of x for each, with which Laplace's method is tried, and the share of draws that must be effective, or else
 /// chains are integrated out on grids.
 const TRIED: usize = 32;
@@ -119,7 +122,7 @@ struct Round {
 impl Parts<'_> {
     /// A round of importance sampling. `None` if the density is finite at hardly any value; the next proposal is narrower then.
     fn round(&self, proposal: &mut Proposal, len: usize, seed: u64, number: u64) -> Result<Option<Round>> {
-        let found = self.explore(proposal, len, seed, number)?;
+        let found = self.explore(&|rng| proposal.draw(rng), len, seed, number)?;
         if found.len() < len / 4 {
             proposal.scale.iter_mut().for_each(|x| *x *= 0.5);
             return Ok(None);
@@ -155,6 +158,19 @@ impl Parts<'_> {
     }
 }
 
+impl Parts<'_> {
+    /// A better distribution for θ, by these log weights: with kernels where they are large, if there are few θ.
+    fn next(&self, found: &[(Conditional, f64, f64)], log_weights: &[f64]) -> Option<Kernels> {
+        let k = self.theta.len();
+        let wide = self.proposal(found, log_weights, wider(0, k))?;
+        if k > SEARCHED_MAX {
+            return Some(Kernels::defensive(wide));
+        }
+        let theta = |one: &Conditional| self.theta.iter().map(|i| one.point[*i]).collect();
+        Kernels::of(&found.iter().map(|(one, ..)| theta(one)).collect::<Vec<_>>(), log_weights, wide)
+    }
+}
+
 /// `len` draws; `None` if the model is not of this kind.
 pub(in crate::infer) fn nested_laplace(
     model: &dyn Model,
@@ -167,36 +183,48 @@ pub(in crate::infer) fn nested_laplace(
         mean: parts.theta.iter().map(|i| parts.mean[*i]).collect(),
         scale: parts.scale.iter().map(|x| wider(0, parts.theta.len()) * x).collect(),
     };
-    let mut proposal = parts.learnt(first, seed)?;
+    let mut from = Kernels::defensive(parts.learnt(first, seed)?);
     let mut paths: Option<Vec<Path>> = None;
     for attempt in 0..ATTEMPTS {
-        let found = parts.explore(&proposal, KEPT, seed, KEPT_STREAM + attempt)?;
+        let found = parts.explore(&|rng| from.draw(rng), KEPT, seed, KEPT_STREAM + attempt)?;
         if found.len() < KEPT / 2 {
             return Ok(None);
         }
-        if paths.is_none() && is_uneven(&parts, &found, seed)? {
-            paths = paths_of(&parts);
+        if paths.is_none() {
+            paths = better_on_grids(&parts, &found, seed)?;
         }
         let nested = draws(&parts, &found, paths.as_deref(), len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
-        if attempt + 1 == ATTEMPTS || effective(&nested.of_theta) > KEPT as f64 / 5.0 {
+        let is_even =
+            effective(&nested.of_theta) > KEPT as f64 / 5.0 && psis(&mut nested.of_theta.clone()).khat <= KHAT_MAX;
+        if attempt + 1 == ATTEMPTS || is_even {
             return Ok(Some(nested));
         }
-        match parts.proposal(&found, &nested.of_theta, wider(0, parts.theta.len())) {
-            Some(next) => proposal = next,
+        match parts.next(&found, &nested.of_theta) {
+            Some(next) => from = next,
             None => return Ok(Some(nested)),
         }
     }
     Ok(None)
 }
 
-/// Whether Laplace's method leaves weights of x given θ that are far from even.
-fn is_uneven(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<bool> {
+/// The chains of x, if Laplace's method leaves uneven weights of x given θ, and grids more even ones.
+fn better_on_grids(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<Option<Vec<Path>>> {
     let some = &found[..found.len().min(TRIED)];
-    let nested = draws(parts, some, None, TRIED * TRIED_EACH, seed)?;
-    let share = |weights: &[f64]| effective(weights) / weights.len() as f64;
-    let shares: Vec<f64> = nested.log_weights.chunks(nested.each).map(share).collect();
-    Ok(shares.iter().sum::<f64>() < EVEN * shares.len() as f64)
+    let even = |paths: Option<&[Path]>| -> Result<f64> {
+        let len = TRIED * TRIED_EACH * if paths.is_some() { OVERSAMPLED } else { 1 };
+        let nested = draws(parts, some, paths, len, seed)?;
+        let share = |weights: &[f64]| effective(weights) / weights.len() as f64;
+        // Weights that are all zero are not even.
+        let shares = nested.log_weights.chunks(nested.each).map(|weights| share(weights).max(0.0));
+        Ok(shares.sum::<f64>() / some.len() as f64)
+    };
+    let by_laplace = even(None)?;
+    if by_laplace >= EVEN {
+        return Ok(None);
+    }
+    let Some(paths) = paths_of(parts) else { return Ok(None) };
+    Ok((even(Some(&paths))? > by_laplace).then_some(paths))
 }
 
 /// About `len` draws of x and θ, some for each of these values of θ.
@@ -211,7 +239,7 @@ fn draws(
     // Draws on grids have even weights, and take longer.
     let len = if paths.is_some() { len / OVERSAMPLED } else { len };
     let each = len.div_ceil(found.len()).next_multiple_of(2);
-    let draws: Vec<(Batch, Vec<f64>, f64)> = found
+    let draws: Vec<(Batch, Vec<f64>, Vec<f64>)> = found
         .par_iter()
         .enumerate()
         .map(|(number, (one, _, log_q))| {
@@ -235,7 +263,7 @@ fn draws(
             model.log_joint(&z, &mut log_weights)?;
             log_weights.iter_mut().zip(&energy).for_each(|(w, energy)| *w += energy - log_q);
             let log_marginal = one.log_p + log_integral - log_q;
-            Ok((z, log_weights, log_marginal))
+            Ok((z, log_weights, vec![log_marginal]))
         })
         .collect::<Result<_>>()?;
     let mut nested = Nested::joined(draws, each);
@@ -244,18 +272,20 @@ fn draws(
 }
 
 impl Nested {
-    /// The draws for each θ with their log weights and the log weight of θ, together; so many consecutive ones are a group.
-    pub(super) fn joined(found: Vec<(Batch, Vec<f64>, f64)>, each: usize) -> Self {
-        let (n, own) = found.first().map_or((0, 0), |(z, ..)| (z.columns_len(), z.draws_len()));
-        let mut z = Batch::zeros(n, found.len() * own);
-        let (mut log_weights, mut of_theta) = (Vec::new(), Vec::new());
-        for (number, (of_one, weights, log_marginal)) in found.into_iter().enumerate() {
-            (0..n).for_each(|i| z.column_mut(i)[number * own..(number + 1) * own].copy_from_slice(of_one.column(i)));
+    /// Draws for some θ with their log weights and those of each θ, together; so many consecutive ones are a group.
+    pub(super) fn joined(found: Vec<(Batch, Vec<f64>, Vec<f64>)>, each: usize) -> Self {
+        let n = found.first().map_or(0, |(z, ..)| z.columns_len());
+        let len = found.iter().map(|(z, ..)| z.draws_len()).sum();
+        let mut z = Batch::zeros(n, len);
+        let (mut log_weights, mut of_theta, mut first) = (Vec::new(), Vec::new(), 0);
+        for (own, weights, log_marginals) in found {
+            let last = first + own.draws_len();
+            (0..n).for_each(|i| z.column_mut(i)[first..last].copy_from_slice(own.column(i)));
             log_weights.extend(weights);
-            of_theta.push(log_marginal);
+            of_theta.extend(log_marginals);
+            first = last;
         }
-        let proposed = log_weights.len();
-        Self { z, log_weights, of_theta, each, proposed }
+        Self { z, log_weights, of_theta, each, proposed: len }
     }
 
     /// `len` draws in proportion to the weights of θ alone.

@@ -61,6 +61,24 @@ fn levels(len: usize, seed: u64, number: u64) -> Vec<f64> {
     levels
 }
 
+/// The share of the levels at either end that are kept one by one, and how many of the others are joined.
+const ENDS: f64 = 0.05;
+const JOINED: usize = 4;
+
+/// The same levels, but those between the ends joined into groups, with their numbers: the value in the middle of a group stands for all.
+fn joined_levels(len: usize, seed: u64, number: u64) -> Vec<(f64, usize)> {
+    let end = (ENDS * len as f64).ceil() as usize;
+    let (mut levels, mut k) = (Vec::new(), 0);
+    while k < len {
+        let is_end = k < end || k + JOINED > len - end.min(len);
+        let count = if is_end { 1 } else { JOINED };
+        levels.push(((k as f64 + 0.5 * count as f64) / len as f64, count));
+        k += count;
+    }
+    levels.shuffle(&mut stream(seed, Purpose::Quadrature.step(), LEVELS_STREAM, number));
+    levels
+}
+
 impl Quadrature<'_> {
     /// The middle of all latents.
     fn middle(&self) -> Vec<f64> {
@@ -78,19 +96,30 @@ impl Quadrature<'_> {
         let each = len.div_ceil(thetas.len());
         let levels: Vec<Vec<f64>> =
             (0..self.inner.len() as u64).map(|j| levels(each * thetas.len(), seed, j)).collect();
-        let of_theta = |(number, (point, log_q)): (usize, &Valued)| {
+        // Consecutive draws may have the same θ.
+        let of_theta = |(first, same): (usize, &[Valued])| {
+            let (point, log_q) = &same[0];
             let Some(given) = self.given(point)? else { return Ok(None) };
-            let (mut z, mut energy) = (Batch::zeros(point.len(), each), vec![-log_q; each]);
+            let own_len = same.len() * each;
+            let (mut z, mut energy) = (Batch::zeros(point.len(), own_len), vec![-log_q; own_len]);
             (0..point.len()).for_each(|i| z.column_mut(i).fill(point[i]));
-            let own: Vec<&[f64]> = levels.iter().map(|all| &all[number * each..(number + 1) * each]).collect();
+            let own: Vec<&[f64]> = levels.iter().map(|all| &all[first * each..first * each + own_len]).collect();
             given.draw(&self.inner, &own, &mut z, &mut energy);
-            let mut log_weights = vec![0.0; each];
+            let mut log_weights = vec![0.0; own_len];
             self.model.log_joint(&z, &mut log_weights)?;
             log_weights.iter_mut().zip(&energy).for_each(|(w, energy)| *w += energy);
-            Ok(Some((z, log_weights, given.log_integral - log_q)))
+            Ok(Some((z, log_weights, vec![given.log_integral - log_q; same.len()])))
         };
-        let drawn: Vec<Option<(Batch, Vec<f64>, f64)>> =
-            thetas.par_iter().enumerate().map(of_theta).collect::<Result<_>>()?;
+        let mut first = 0;
+        let groups: Vec<(usize, &[Valued])> = thetas
+            .chunk_by(|a, b| a.0 == b.0)
+            .map(|same| {
+                first += same.len();
+                (first - same.len(), same)
+            })
+            .collect();
+        let drawn: Vec<Option<(Batch, Vec<f64>, Vec<f64>)>> =
+            groups.into_par_iter().map(of_theta).collect::<Result<_>>()?;
         let Some(drawn) = drawn.into_iter().collect::<Option<Vec<_>>>() else { return Ok(Drawn::Failed) };
         // Where weights depend on θ, those with the same first θ are not independent.
         let group = match self.outer.len() {
@@ -167,13 +196,16 @@ impl Quadrature<'_> {
         };
         let (most, each) = DRAWN[self.outer.len() - 1];
         let strata = len.div_ceil(each).min(most);
-        let of_first = levels(strata, seed, self.inner.len() as u64);
+        let of_first = joined_levels(strata, seed, self.inner.len() as u64);
         let of_second = levels(strata * each, seed, self.inner.len() as u64 + 1);
+        let mut starts = vec![0];
+        of_first.iter().for_each(|(_, count)| starts.push(starts[starts.len() - 1] + count));
         let of_stratum = |number: usize| {
-            let (x, log_q) = first.quantile(of_first[number]);
+            let (level, count) = of_first[number];
+            let (x, log_q) = first.quantile(level);
             let mut point = self.middle();
             point[self.outer[0]] = x;
-            let Some(second) = self.outer.get(1) else { return Ok(Some(vec![(point, log_q)])) };
+            let Some(second) = self.outer.get(1) else { return Ok(Some(vec![(point, log_q); count])) };
             let Some(line) = self.outer(1, &point)?.and_then(|density| density.normalised()) else { return Ok(None) };
             let one = |p: &f64| {
                 let (x, log_own) = line.quantile(*p);
@@ -181,9 +213,11 @@ impl Quadrature<'_> {
                 point[*second] = x;
                 (point, log_q + log_own)
             };
-            Ok(Some(of_second[number * each..(number + 1) * each].iter().map(one).collect()))
+            let own = starts[number] * each..starts[number + 1] * each;
+            Ok(Some(of_second[own].iter().map(one).collect()))
         };
-        let found: Vec<Option<Vec<Valued>>> = (0..strata).into_par_iter().map(of_stratum).collect::<Result<_>>()?;
+        let found: Vec<Option<Vec<Valued>>> =
+            (0..of_first.len()).into_par_iter().map(of_stratum).collect::<Result<_>>()?;
         Ok(found.into_iter().collect::<Option<Vec<_>>>().map(|found| (found.concat(), Outer::Line(first))))
     }
 

@@ -39,6 +39,17 @@ impl Coupled {
         Self::new(len + 1, (1..=len as u32).map(|j| [0, j]).collect(), effects)
     }
 
+    /// A standard normal latent, and one that is normal around three times its value.
+    pub(super) fn steep() -> Self {
+        let density: fn(&[f64], &mut [f64]) -> f64 = |x, d| {
+            let off = x[1] - 3.0 * x[0];
+            d[0] += 3.0 * off - x[0];
+            d[1] -= off;
+            -0.5 * (x[0] * x[0] + off * off)
+        };
+        Self::new(2, vec![[0, 1]], density)
+    }
+
     /// Two latents of which only the product is observed: each has two modes, together a hyperbola.
     pub(super) fn product() -> Self {
         Self::new(2, vec![[0, 1]], product)
