@@ -47,6 +47,9 @@ pub(super) fn wider(stage: usize, k: usize) -> f64 {
     1.0 + (WIDER[stage] - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
 }
 
+/// Draws for some values of θ, their log weights, and the log weight of each θ.
+pub(super) type Part = (Batch, Vec<f64>, Vec<f64>);
+
 /// Draws of θ and x.
 pub(in crate::infer) struct Nested {
     pub(in crate::infer) z: Batch,
@@ -239,7 +242,7 @@ fn draws(
     // Draws on grids have even weights, and take longer.
     let len = if paths.is_some() { len / OVERSAMPLED } else { len };
     let each = len.div_ceil(found.len()).next_multiple_of(2);
-    let draws: Vec<(Batch, Vec<f64>, Vec<f64>)> = found
+    let draws: Vec<Part> = found
         .par_iter()
         .enumerate()
         .map(|(number, (one, _, log_q))| {
@@ -272,8 +275,8 @@ fn draws(
 }
 
 impl Nested {
-    /// Draws for some θ with their log weights and those of each θ, together; so many consecutive ones are a group.
-    pub(super) fn joined(found: Vec<(Batch, Vec<f64>, Vec<f64>)>, each: usize) -> Self {
+    /// All parts together; so many consecutive draws are a group.
+    pub(super) fn joined(found: Vec<Part>, each: usize) -> Self {
         let n = found.first().map_or(0, |(z, ..)| z.columns_len());
         let len = found.iter().map(|(z, ..)| z.draws_len()).sum();
         let mut z = Batch::zeros(n, len);

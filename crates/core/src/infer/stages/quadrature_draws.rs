@@ -4,7 +4,7 @@ use super::adaptive_importance::{Kernels, Proposal, effective, tempered};
 use super::division::{DRAWN, KEPT, LEARNT};
 use super::given_theta::Given;
 use super::line_density::LineDistribution;
-use super::nested_laplace::{Nested, wider};
+use super::nested_laplace::{Nested, Part, wider};
 use super::places::Seen;
 use super::quadrature::Quadrature;
 use crate::diagnostics::psis::psis;
@@ -118,8 +118,7 @@ impl Quadrature<'_> {
                 (first - same.len(), same)
             })
             .collect();
-        let drawn: Vec<Option<(Batch, Vec<f64>, Vec<f64>)>> =
-            groups.into_par_iter().map(of_theta).collect::<Result<_>>()?;
+        let drawn: Vec<Option<Part>> = groups.into_par_iter().map(of_theta).collect::<Result<_>>()?;
         let Some(drawn) = drawn.into_iter().collect::<Option<Vec<_>>>() else { return Ok(Drawn::Failed) };
         // Where weights depend on θ, those with the same first θ are not independent.
         let group = match self.outer.len() {
