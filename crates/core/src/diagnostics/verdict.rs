@@ -4,7 +4,7 @@ use super::diagnostic::{Diagnostic, Remedy, Severity, Verdict};
 use super::finding::Finding;
 use crate::infer::{
     Correction, DIVERGENT_MAX, ESS_MEANS, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, RHAT_MAX, Restarts,
-    SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX,
+    SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX, ess_min,
 };
 
 /// Above this the importance weights have no mean.
@@ -157,7 +157,7 @@ impl Inferred {
             add(Severity::MeansOnly, Finding::UnevenWeights { share }, vec![Remedy::CorrectDraws]);
         }
         let ess = self.effective_sample_size();
-        if ess < ESS_MIN.min(0.5 * self.z.draws_len() as f64) {
+        if ess < ess_min(self.z.draws_len()) {
             let severity = if ess < ESS_MEANS { Severity::Distrust } else { Severity::MeansOnly };
             add(severity, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
         }

@@ -25,7 +25,7 @@ pub use result::{
     CandidateSummary, Inferred, MissedMode, MissedTail, MoveSummary, NutsSummary, QuadratureSummary, Restarts,
     SmcSummary, Superchains,
 };
-pub(crate) use result::{DIVERGENT_MAX, ESS_MEANS, ESS_MIN, RHAT_MAX, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS};
+pub(crate) use result::{DIVERGENT_MAX, ESS_MEANS, ESS_MIN, RHAT_MAX, SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, ess_min};
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};

@@ -6,7 +6,7 @@ use super::derived::Derived;
 use super::improved::improved;
 use super::integrated::{LITTLE, integrated, with_quadrature};
 use super::method::Method;
-use super::result::{CandidateSummary, ESS_MIN, Inferred, MoveSummary, Restarts};
+use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts, ess_min, resampled_ess};
 use super::settings::{Correction, DRAWS, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
@@ -356,8 +356,8 @@ fn moved(
     work.session.enter("MCMC moves");
     // Moves of draws of a nested approximation cost much, and can improve little if its weights are even: if the effective sample size is
     // enough without them.
-    let len = u.draws_len() as f64;
-    let is_enough = is_nested && psis.is_good() && 1.0 / (1.0 / len + 1.0 / psis.ess) >= ESS_MIN.min(0.5 * len);
+    let len = u.draws_len();
+    let is_enough = is_nested && psis.is_good() && resampled_ess(len, psis.ess, 1.0) >= ess_min(len);
     let schedule = schedule(whitened, work.settings, psis, is_enough || work.ledger.is_spent());
     mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
 }

@@ -77,11 +77,10 @@ impl Inferred {
         }
         if let Some(QuadratureSummary { is_exact, ess, .. }) = self.quadrature {
             // Those of importance sampling are resampled.
-            let len = self.z.draws_len() as f64;
-            return if is_exact { ess } else { 1.0 / (1.0 / len + 1.0 / ess.max(1.0)) };
+            return if is_exact { ess } else { resampled_ess(self.z.draws_len(), ess, 1.0) };
         }
         let memory = self.moved.map_or(1.0, |moved| moved.memory);
-        1.0 / (1.0 / self.z.draws_len() as f64 + memory * memory / self.psis.ess.max(1.0))
+        resampled_ess(self.z.draws_len(), self.psis.ess, memory)
     }
 
     /// The log evidence: by bridge sampling, or else by importance sampling.
@@ -378,4 +377,15 @@ impl Default for MoveSummary {
             stopped: false,
         }
     }
+}
+
+/// The effective sample size of so many draws by weights with this effective sample size, which still have this correlation with what was
+/// drawn by them.
+pub(super) fn resampled_ess(draws_len: usize, of_weights: f64, memory: f64) -> f64 {
+    1.0 / (1.0 / draws_len as f64 + memory * memory / of_weights.max(1.0))
+}
+
+/// The least effective sample size of so many draws that may be trusted.
+pub(crate) fn ess_min(draws_len: usize) -> f64 {
+    ESS_MIN.min(0.5 * draws_len as f64)
 }

@@ -12,6 +12,11 @@ fn df(k: usize) -> f64 {
     (2 * k).max(8) as f64
 }
 
+/// A factor by which the distribution of k latents is made wider: less for many, of which hardly any draw would be near the middle.
+pub(super) fn wider(factor: f64, k: usize) -> f64 {
+    1.0 + (factor - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
+}
+
 /// Student t with this location and this lower triangle as its scale.
 pub(super) struct Proposal {
     pub(super) mean: Vec<f64>,
@@ -96,7 +101,7 @@ impl Kernels {
 
     /// One proposal beside a much wider one, so that long tails have draws too (a defensive mixture; Hesterberg, 1995).
     pub(super) fn defensive(proposal: Proposal) -> Self {
-        let wider = 1.0 + (DEFENSIVE - 1.0) * (4.0 / proposal.mean.len() as f64).sqrt().min(1.0);
+        let wider = wider(DEFENSIVE, proposal.mean.len());
         let scale = proposal.scale.iter().map(|x| wider * x).collect();
         Self { wide: Proposal { mean: proposal.mean.clone(), scale }, narrow: vec![proposal] }
     }

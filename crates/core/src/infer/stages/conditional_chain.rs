@@ -98,9 +98,9 @@ impl ConditionalChains {
             let Some(slopes) = slopes(parts, &one.point, &chains)? else { break };
             let (mut log_integral, mut is_covered) = (0.0, true);
             for (chain, slopes) in chains.iter_mut().zip(&slopes) {
-                let Some(own) = chain.pass(slopes) else { return Ok(None) };
+                let Some((own, covers)) = chain.pass(slopes) else { return Ok(None) };
                 log_integral += own;
-                if !chain.is_covered {
+                if !covers {
                     is_covered = false;
                     chain.sides.iter_mut().for_each(|side| *side = (*side as f64 * WIDER).ceil() as usize);
                 }
@@ -157,7 +157,6 @@ struct Chain {
     rises: Vec<f64>,
     /// For each state, the log density at the nodes of the states up to it, with those before it integrated out.
     log_forward: Vec<Vec<f64>>,
-    is_covered: bool,
 }
 
 impl Chain {
@@ -175,7 +174,7 @@ impl Chain {
         }
         let step = APART / own.iter().copied().fold(0.0, f64::max).sqrt();
         let sides = marginal.iter().map(|precision| (REACH / (precision.sqrt() * step)).ceil() as usize).collect();
-        Some(Self { latents, links, step, sides, rises: Vec::new(), log_forward: Vec::new(), is_covered: false })
+        Some(Self { latents, links, step, sides, rises: Vec::new(), log_forward: Vec::new() })
     }
 
     /// The number of nodes after which the link after a state does not matter, however far the terms of the two states rise.
@@ -194,9 +193,9 @@ impl Chain {
         (kernel, self.links[t] < 0.0)
     }
 
-    /// Integrates out the states one after another, and returns the log integral; finds whether the grids cover the densities. `None` if
-    /// the integral is not finite.
-    fn pass(&mut self, slopes: &[Vec<f64>]) -> Option<f64> {
+    /// Integrates out the states one after another, and returns the log integral and whether the grids cover the densities. `None` if the
+    /// integral is not finite.
+    fn pass(&mut self, slopes: &[Vec<f64>]) -> Option<(f64, bool)> {
         let n = self.latents.len();
         let mut log_integral = n as f64 * self.step.ln();
         // −b x y = |b| (x² + y²) / 2 − |b| (x ± y)² / 2: the first part belongs to the states.
@@ -229,12 +228,12 @@ impl Chain {
             forward.push(next);
         }
         log_integral += forward[n - 1].iter().sum::<f64>().ln();
-        self.is_covered = true;
+        let mut covers = true;
         let mut after = vec![1.0; f[n - 1].len()];
         for t in (0..n).rev() {
             let density = |k: usize| forward[t][k] * after[k];
             let limit = (-FALLEN).exp() * (0..after.len()).map(density).fold(0.0, f64::max);
-            self.is_covered &= limit > 0.0 && density(0).max(density(after.len() - 1)) <= limit;
+            covers &= limit > 0.0 && density(0).max(density(after.len() - 1)) <= limit;
             if t > 0 {
                 after.iter_mut().zip(&f[t]).for_each(|(x, f)| *x *= f);
                 let mut before = vec![0.0; f[t - 1].len()];
@@ -245,7 +244,7 @@ impl Chain {
         }
         self.log_forward = f;
         self.log_forward.iter_mut().zip(&forward).for_each(|(to, from)| vector::ln(from, to));
-        log_integral.is_finite().then_some(log_integral)
+        log_integral.is_finite().then_some((log_integral, covers))
     }
 
     /// Draws the last state, and then each one given the next.

@@ -254,8 +254,12 @@ impl<'a> Parts<'a> {
         log_weights: &[f64],
         wider: f64,
     ) -> Option<Proposal> {
-        let of = |(one, ..): &(Conditional, f64, f64)| self.theta.iter().map(|i| one.point[*i]).collect::<Vec<f64>>();
-        Proposal::of(&found.iter().map(of).collect::<Vec<_>>(), log_weights, wider)
+        Proposal::of(&self.thetas(found), log_weights, wider)
+    }
+
+    /// The values of θ.
+    pub(super) fn thetas(&self, found: &[(Conditional, f64, f64)]) -> Vec<Vec<f64>> {
+        found.iter().map(|(one, ..)| self.theta.iter().map(|i| one.point[*i]).collect()).collect()
     }
 }
 

@@ -5,7 +5,7 @@
 //! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
 //! chains, where Laplace's method is not enough.
 
-use super::adaptive_importance::{Kernels, Proposal, effective, tempered};
+use super::adaptive_importance::{Kernels, Proposal, effective, tempered, wider};
 use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
 use super::resample::{MIDDLE, OVERSAMPLED, systematic};
@@ -23,7 +23,7 @@ use rayon::prelude::*;
 const LEARNT: usize = 256;
 const KEPT: usize = 1024;
 /// How much wider than its guess the distribution is that θ is drawn from, at first and then.
-const WIDER: [f64; 2] = [1.5, 1.1];
+pub(super) const WIDER: [f64; 2] = [1.5, 1.1];
 /// The most of θ that are searched for, the values in a round of the search, the most rounds, and the number of their random streams.
 pub(super) const SEARCHED_MAX: usize = 8;
 const SEARCHED: usize = 96;
@@ -41,11 +41,6 @@ const KHAT_MAX: f64 = 0.5;
 const TRIED: usize = 32;
 const TRIED_EACH: usize = 16;
 const EVEN: f64 = 0.5;
-
-/// How much wider the distribution of k latents is made, at first and then: less for many, of which hardly any draw would be near the middle.
-pub(super) fn wider(stage: usize, k: usize) -> f64 {
-    1.0 + (WIDER[stage] - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
-}
 
 /// Draws for some values of θ, their log weights, and the log weight of each θ.
 pub(super) type Part = (Batch, Vec<f64>, Vec<f64>);
@@ -101,7 +96,7 @@ pub(super) fn centre(mut parts: Parts, points: &Batch, seed: u64) -> Result<Opti
             continue;
         };
         let is_found = even > 1.0 / 3.0;
-        match parts.proposal(&found, &weights, wider(0, k)) {
+        match parts.proposal(&found, &weights, wider(WIDER[0], k)) {
             Some(next) => proposal = next,
             None => proposal.scale.iter_mut().for_each(|x| *x *= 0.5),
         }
@@ -149,7 +144,7 @@ impl Parts<'_> {
             if k > SEARCHED_MAX && !is_found {
                 break;
             }
-            match self.proposal(&found, &weights, wider(usize::from(is_found), k)) {
+            match self.proposal(&found, &weights, wider(WIDER[usize::from(is_found)], k)) {
                 Some(next) => proposal = next,
                 None => break,
             }
@@ -165,12 +160,11 @@ impl Parts<'_> {
     /// A better distribution for θ, by these log weights: with kernels where they are large, if there are few θ.
     fn next(&self, found: &[(Conditional, f64, f64)], log_weights: &[f64]) -> Option<Kernels> {
         let k = self.theta.len();
-        let wide = self.proposal(found, log_weights, wider(0, k))?;
+        let wide = self.proposal(found, log_weights, wider(WIDER[0], k))?;
         if k > SEARCHED_MAX {
             return Some(Kernels::defensive(wide));
         }
-        let theta = |one: &Conditional| self.theta.iter().map(|i| one.point[*i]).collect();
-        Kernels::of(&found.iter().map(|(one, ..)| theta(one)).collect::<Vec<_>>(), log_weights, wide)
+        Kernels::of(&self.thetas(found), log_weights, wide)
     }
 }
 
@@ -184,7 +178,7 @@ pub(in crate::infer) fn nested_laplace(
     let Some(parts) = Parts::new(model, location, whitening) else { return Ok(None) };
     let first = Proposal {
         mean: parts.theta.iter().map(|i| parts.mean[*i]).collect(),
-        scale: parts.scale.iter().map(|x| wider(0, parts.theta.len()) * x).collect(),
+        scale: parts.scale.iter().map(|x| wider(WIDER[0], parts.theta.len()) * x).collect(),
     };
     let mut from = Kernels::defensive(parts.learnt(first, seed)?);
     let mut paths: Option<Vec<Path>> = None;
@@ -222,12 +216,9 @@ fn better_on_grids(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) 
         let shares = nested.log_weights.chunks(nested.each).map(|weights| share(weights).max(0.0));
         Ok(shares.sum::<f64>() / some.len() as f64)
     };
-    let by_laplace = even(None)?;
-    if by_laplace >= EVEN {
-        return Ok(None);
-    }
     let Some(paths) = paths_of(parts) else { return Ok(None) };
-    Ok((even(Some(&paths))? > by_laplace).then_some(paths))
+    let by_laplace = even(None)?;
+    Ok((by_laplace < EVEN && even(Some(&paths))? > by_laplace).then_some(paths))
 }
 
 /// About `len` draws of x and θ, some for each of these values of θ.

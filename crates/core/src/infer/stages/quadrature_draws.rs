@@ -1,10 +1,10 @@
 //! Draws of posteriors by adaptive quadrature, with importance weights.
 
-use super::adaptive_importance::{Kernels, Proposal, effective, tempered};
+use super::adaptive_importance::{Kernels, Proposal, effective, tempered, wider};
 use super::division::{DRAWN, KEPT, LEARNT};
 use super::given_theta::Given;
 use super::line_density::LineDistribution;
-use super::nested_laplace::{Nested, Part, wider};
+use super::nested_laplace::{Nested, Part, WIDER};
 use super::places::Seen;
 use super::quadrature::Quadrature;
 use crate::diagnostics::psis::psis;
@@ -51,27 +51,24 @@ enum Outer {
     Kernels(Kernels),
 }
 
-/// `len` numbers between 0 and 1 in random order, in the middles of as many intervals: with these for each latent, the draws are a Latin
-/// hypercube, and worth more than independent ones. At random places in the intervals, the last of 4,000 could be so far out that it alone
-/// decides a standard deviation.
-fn levels(len: usize, seed: u64, number: u64) -> Vec<f64> {
-    let mut rng = stream(seed, Purpose::Quadrature.step(), LEVELS_STREAM, number);
-    let mut levels: Vec<f64> = (0..len).map(|k| (k as f64 + 0.5) / len as f64).collect();
-    levels.shuffle(&mut rng);
-    levels
-}
-
 /// The share of the levels at either end that are kept one by one, and how many of the others are joined.
 const ENDS: f64 = 0.05;
 const JOINED: usize = 4;
 
-/// The same levels, but those between the ends joined into groups, with their numbers: the value in the middle of a group stands for all.
-fn joined_levels(len: usize, seed: u64, number: u64) -> Vec<(f64, usize)> {
+/// `len` numbers between 0 and 1 in random order, in the middles of as many intervals: with these for each latent, the draws are a Latin
+/// hypercube, and worth more than independent ones. At random places in the intervals, the last of 4,000 could be so far out that it alone
+/// decides a standard deviation.
+fn levels(len: usize, seed: u64, number: u64) -> Vec<f64> {
+    joined_levels(len, 1, seed, number).into_iter().map(|(level, _)| level).collect()
+}
+
+/// The same levels, but so many joined into one between the ends, with the number that each stands for.
+fn joined_levels(len: usize, joined: usize, seed: u64, number: u64) -> Vec<(f64, usize)> {
     let end = (ENDS * len as f64).ceil() as usize;
     let (mut levels, mut k) = (Vec::new(), 0);
     while k < len {
-        let is_end = k < end || k + JOINED > len - end.min(len);
-        let count = if is_end { 1 } else { JOINED };
+        let is_end = k < end || k + joined > len - end.min(len);
+        let count = if is_end { 1 } else { joined };
         levels.push(((k as f64 + 0.5 * count as f64) / len as f64, count));
         k += count;
     }
@@ -195,7 +192,9 @@ impl Quadrature<'_> {
         };
         let (most, each) = DRAWN[self.outer.len() - 1];
         let strata = len.div_ceil(each).min(most);
-        let of_first = joined_levels(strata, seed, self.inner.len() as u64);
+        // Weights that depend on θ need groups of one size.
+        let joined = if self.is_exact() { JOINED } else { 1 };
+        let of_first = joined_levels(strata, joined, seed, self.inner.len() as u64);
         let of_second = levels(strata * each, seed, self.inner.len() as u64 + 1);
         let mut starts = vec![0];
         of_first.iter().for_each(|(_, count)| starts.push(starts[starts.len() - 1] + count));
@@ -225,7 +224,9 @@ impl Quadrature<'_> {
         let k = self.outer.len();
         let own = |s: usize| self.outer.iter().map(|i| self.seen.z.get(*i, s)).collect::<Vec<f64>>();
         let thetas: Vec<Vec<f64>> = (0..self.seen.z.draws_len()).map(own).collect();
-        let Some(mut proposal) = Proposal::of(&thetas, &vec![0.0; thetas.len()], wider(0, k)) else { return Ok(None) };
+        let Some(mut proposal) = Proposal::of(&thetas, &vec![0.0; thetas.len()], wider(WIDER[0], k)) else {
+            return Ok(None);
+        };
         type Draw<'a> = &'a dyn Fn(&mut Stream) -> Valued;
         let drawn = |draw: Draw, len: usize, number: u64| -> Vec<Valued> {
             (0..len as u64).map(|s| draw(&mut stream(seed, Purpose::Quadrature.step(), number, s))).collect()
@@ -247,7 +248,7 @@ impl Quadrature<'_> {
             let (weights, thetas): (Vec<f64>, Vec<Vec<f64>>) = known.unzip();
             let even = effective(&weights) / LEARNT as f64;
             let (weights, _) = tempered(&weights, 3.0 * k as f64 + 8.0);
-            let Some(next) = Proposal::of(&thetas, &weights, wider(0, k)) else { return Ok(None) };
+            let Some(next) = Proposal::of(&thetas, &weights, wider(WIDER[0], k)) else { return Ok(None) };
             if even > EVEN {
                 kernels = Kernels::of(&thetas, &weights, next);
                 break;
@@ -262,8 +263,8 @@ impl Quadrature<'_> {
             };
             let thetas: Vec<Vec<f64>> = found.iter().map(|(theta, _)| theta.clone()).collect();
             // With more kernels where the weights are large.
-            kernels =
-                Proposal::of(&thetas, &weights, wider(0, k)).and_then(|wide| Kernels::of(&thetas, &weights, wide));
+            kernels = Proposal::of(&thetas, &weights, wider(WIDER[0], k))
+                .and_then(|wide| Kernels::of(&thetas, &weights, wide));
             if psis(&mut weights).is_good() {
                 let found = found.into_iter().map(|(theta, log_q)| (at(&theta), log_q)).collect();
                 return Ok(Some((found, Outer::Kernels(from))));
