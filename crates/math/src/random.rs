@@ -51,6 +51,8 @@ pub enum Purpose {
     Quadrature = u64::MAX - 17,
     /// Tempered sequential Monte Carlo.
     Tempering = u64::MAX - 18,
+    /// Mixture population Monte Carlo.
+    MixtureImportance = u64::MAX - 19,
 }
 
 impl Purpose {

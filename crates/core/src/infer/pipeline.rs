@@ -13,7 +13,7 @@ use super::stages::bridge::bridge;
 use super::stages::deciles::have_same_deciles;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::hmc::work_of_move;
-use super::stages::importance::{Weighed, part_names, weigh};
+use super::stages::importance::{Source, Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
@@ -266,14 +266,14 @@ fn finish(
     let (whitened, q) = (&whitened, &q);
     let ends = &whitened.whiten(ends);
     work.session.enter("importance weights");
-    let Weighed { mut u, heavy, psis, of_q, bounds } = weigh(whitened, q, &fitted, settings)?;
-    // Draws of the nested approximation do not depend on where the fit of the Gaussian ended.
-    let has_converged = if of_q.is_empty() { Some(true) } else { has_converged };
+    let Weighed { mut u, heavy, psis, of_q, source, bounds } = weigh(whitened, q, &fitted, settings)?;
+    // Draws of other approximations do not depend on where the fit ended.
+    let has_converged = if source == Source::Fitted { has_converged } else { Some(true) };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
     let is_nuts = settings.method == Method::Nuts;
     let quadrature = integrated(whitened, (&u, None), (known, ends), LITTLE, work)?;
     let is_moved = !is_nuts && quadrature.is_none();
-    let moved = if is_moved { moved(whitened, &mut u, (&psis, of_q.is_empty()), work)? } else { None };
+    let moved = if is_moved { moved(whitened, &mut u, (&psis, source), work)? } else { None };
     let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: bounds.log_evidence.value };
     let checked = checked(whitened, &delivered, moved, work)?;
     work.session.enter("missed modes and tails");
@@ -283,7 +283,7 @@ fn finish(
     let tail = |_: &SuperchainRun| missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed);
     let missed_tail = checked.as_ref().map(tail).transpose()?.flatten();
     let (location, whitening) = whitened.place();
-    let parts = part_names(q, whitening, of_q.is_empty());
+    let parts = part_names(q, whitening, source);
     let (location, whitening, correct) = (location.to_vec(), whitening.clone(), settings.correct);
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
     let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);
@@ -347,17 +347,16 @@ fn checked(
 fn moved(
     whitened: &WhitenedModel<dyn Model + '_>,
     u: &mut Batch,
-    (psis, is_nested): (&Psis, bool),
+    (psis, source): (&Psis, Source),
     work: &mut Work,
 ) -> Result<Option<MoveSummary>> {
     if work.settings.correct != Correction::ResampleMove {
         return Ok(None);
     }
     work.session.enter("MCMC moves");
-    // Moves of draws of a nested approximation cost much, and can improve little if its weights are even: if the effective sample size is
-    // enough without them.
+    // Moves of draws that were made for even weights can improve little, if the effective sample size is enough without them.
     let len = u.draws_len();
-    let is_enough = is_nested && psis.is_good() && resampled_ess(len, psis.ess, 1.0) >= ess_min(len);
+    let is_enough = source != Source::Fitted && psis.is_good() && resampled_ess(len, psis.ess, 1.0) >= ess_min(len);
     let schedule = schedule(whitened, work.settings, psis, is_enough || work.ledger.is_spent());
     mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
 }

@@ -17,6 +17,23 @@ pub(super) fn wider(factor: f64, k: usize) -> f64 {
     1.0 + (factor - 1.0) * (4.0 / k as f64).sqrt().min(1.0)
 }
 
+/// The weighted mean and covariance of values; `None` if there are none.
+pub(super) fn weighted_moments(values: &[Vec<f64>], log_weights: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
+    let k = values.first()?.len();
+    let log_sum = log_sum_exp(log_weights);
+    let weighted = || values.iter().zip(log_weights).map(|(x, w)| (x, (w - log_sum).exp())).filter(|(_, w)| *w > 0.0);
+    let mut mean = vec![0.0; k];
+    weighted().for_each(|(x, w)| mean.iter_mut().zip(x).for_each(|(mean, x)| *mean += w * x));
+    let (mut covariance, mut away) = (vec![0.0; k * k], vec![0.0; k]);
+    for (x, w) in weighted() {
+        away.iter_mut().zip(x.iter().zip(&mean)).for_each(|(away, (x, mean))| *away = x - mean);
+        for (row, a) in covariance.chunks_exact_mut(k).zip(&away) {
+            row.iter_mut().zip(&away).for_each(|(entry, b)| *entry += w * a * b);
+        }
+    }
+    Some((mean, covariance))
+}
+
 /// Student t with this location and this lower triangle as its scale.
 pub(super) struct Proposal {
     pub(super) mean: Vec<f64>,
@@ -26,19 +43,20 @@ pub(super) struct Proposal {
 impl Proposal {
     /// With the weighted mean and scale of these values, the scale times a factor. `None` if they do not span the space.
     pub(super) fn of(values: &[Vec<f64>], log_weights: &[f64], wider: f64) -> Option<Self> {
-        let k = values.first()?.len();
-        let log_sum = log_sum_exp(log_weights);
-        let weights: Vec<f64> = log_weights.iter().map(|w| (w - log_sum).exp()).collect();
-        let sum = |f: &dyn Fn(&[f64]) -> f64| values.iter().zip(&weights).map(|(x, w)| w * f(x)).sum::<f64>();
-        let mean: Vec<f64> = (0..k).map(|a| sum(&|x| x[a])).collect();
-        let entry = |a: usize, b: usize| sum(&|x| (x[a] - mean[a]) * (x[b] - mean[b]));
-        let covariance: Vec<f64> = (0..k * k).map(|e| entry(e / k, e % k)).collect();
-        let scale = cholesky(&covariance, k)?.into_iter().map(|x| wider * x).collect();
+        let (mean, covariance) = weighted_moments(values, log_weights)?;
+        let mut proposal = Self::new(mean, &covariance)?;
+        proposal.scale.iter_mut().for_each(|x| *x *= wider);
+        Some(proposal)
+    }
+
+    /// With this location and the square of the scale, row by row. `None` if it is not positive definite.
+    pub(super) fn new(mean: Vec<f64>, squared: &[f64]) -> Option<Self> {
+        let scale = cholesky(squared, mean.len())?;
         Some(Self { mean, scale })
     }
 
     /// A value.
-    fn value(&self, rng: &mut Stream) -> Vec<f64> {
+    pub(super) fn value(&self, rng: &mut Stream) -> Vec<f64> {
         let k = self.mean.len();
         let e: Vec<f64> = (0..k).map(|_| StandardNormal.sample(rng)).collect();
         let df = df(k);
@@ -47,23 +65,34 @@ impl Proposal {
         (0..k).map(|i| self.mean[i] + of_row(i)).collect()
     }
 
+    /// The squared distance of a value from the location, in scales.
+    fn squared_distance(&self, x: &[f64]) -> f64 {
+        self.squared_distance_with(x, &mut vec![0.0; x.len()])
+    }
+
+    /// The same, with room for as many numbers.
+    pub(super) fn squared_distance_with(&self, x: &[f64], t: &mut [f64]) -> f64 {
+        let mut squared = 0.0;
+        for i in 0..x.len() {
+            let row = &self.scale[packed(i, 0)..=packed(i, i)];
+            let taken: f64 = row[..i].iter().zip(&*t).map(|(scale, t)| scale * t).sum();
+            t[i] = (x[i] - self.mean[i] - taken) / row[i];
+            squared += t[i] * t[i];
+        }
+        squared
+    }
+
+    /// The log density at the location.
+    pub(super) fn log_height(&self) -> f64 {
+        let k = self.mean.len();
+        let (df, d) = (df(k), k as f64);
+        let log_scale: f64 = (0..k).map(|i| self.scale[packed(i, i)].ln()).sum();
+        ln_gamma(0.5 * (df + d)) - ln_gamma(0.5 * df) - 0.5 * d * (df * std::f64::consts::PI).ln() - log_scale
+    }
+
     /// The log density at a value.
     fn log_density(&self, x: &[f64]) -> f64 {
-        let k = self.mean.len();
-        let mut t: Vec<f64> = x.iter().zip(&self.mean).map(|(x, mean)| x - mean).collect();
-        for i in 0..k {
-            let taken: f64 = (0..i).map(|j| self.scale[packed(i, j)] * t[j]).sum();
-            t[i] = (t[i] - taken) / self.scale[packed(i, i)];
-        }
-        let squared: f64 = t.iter().map(|t| t * t).sum();
-        let (df, d) = (df(k), k as f64);
-        let half = 0.5 * (df + d);
-        let log_scale: f64 = (0..k).map(|i| self.scale[packed(i, i)].ln()).sum();
-        ln_gamma(half)
-            - ln_gamma(0.5 * df)
-            - 0.5 * d * (df * std::f64::consts::PI).ln()
-            - log_scale
-            - half * (squared / df).ln_1p()
+        self.log_height() + log_tail(self.squared_distance(x), x.len())
     }
 
     /// A value, and its log density.
@@ -74,11 +103,21 @@ impl Proposal {
     }
 }
 
+/// How far the log density of k latents is below that at the location, at this squared distance from it.
+pub(super) fn log_tail(squared: f64, k: usize) -> f64 {
+    -0.5 * (df(k) + k as f64) * (squared / df(k)).ln_1p()
+}
+
+/// How much a value at this squared distance tells of the location and the scale, against a Gaussian.
+pub(super) fn relevance(squared: f64, k: usize) -> f64 {
+    (df(k) + k as f64) / (df(k) + squared)
+}
+
 /// The share of the wide distribution, and the number of kernels.
 const WIDE: f64 = 0.2;
 const KERNELS: usize = 128;
 /// How much wider than the proposal the wide part of a defensive mixture is, for up to four latents.
-const DEFENSIVE: f64 = 3.0;
+pub(super) const DEFENSIVE: f64 = 3.0;
 
 /// A mixture of narrow distributions at weighted values, which follows curved posteriors, and a wide one, which leaves no tail out (mixture
 /// population Monte Carlo; Cappé, Douc, Guillin, Marin and Robert, 2008).

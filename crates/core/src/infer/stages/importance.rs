@@ -1,11 +1,12 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
 
+use super::mixture_importance::{KHAT_MAX, mixture_importance};
 use super::nested_laplace::{Nested, nested_laplace};
 use super::resample::{OVERSAMPLED, draw, heaviest, resampled, taken, thinned};
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
-use crate::diagnostics::psis::{Psis, psis};
+use crate::diagnostics::psis::{Psis, psis as smooth};
 use crate::error::Result;
 use crate::fit::Fitted;
 use crate::infer::method::Method;
@@ -19,6 +20,17 @@ use hyperprior_math::special::log_sum_exp;
 /// How many draws with large importance weights superchains may start from.
 const HEAVY: usize = 8;
 
+/// What draws are from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::infer) enum Source {
+    /// The fitted approximation.
+    Fitted,
+    /// A nested Laplace approximation.
+    Nested,
+    /// A mixture of this many components that was learnt from weighted draws.
+    Mixture(usize),
+}
+
 /// Draws with importance weights.
 pub(in crate::infer) struct Weighed {
     /// The draws that are kept, in whitened coordinates.
@@ -26,8 +38,9 @@ pub(in crate::infer) struct Weighed {
     /// Draws with large weights.
     pub(in crate::infer) heavy: Batch,
     pub(in crate::infer) psis: Psis,
-    /// The log weights of draws of q; empty if the draws are not of q alone.
+    /// The log weights of draws of q; empty if there are none.
     pub(in crate::infer) of_q: Vec<f64>,
+    pub(in crate::infer) source: Source,
     /// The bounds of q, and the log evidence of the draws.
     pub(in crate::infer) bounds: Bounds,
 }
@@ -47,12 +60,29 @@ pub(in crate::infer) fn weigh(
         let heavy = heaviest(&whitened.whiten(&nested.z), &nested.log_weights, HEAVY);
         let kept = KeptDraws::of(&nested, settings);
         let bounds = Bounds { log_evidence: kept.log_evidence, ..bounds };
-        return Ok(Weighed { u: whitened.whiten(&kept.z), heavy, psis: kept.psis(), of_q: Vec::new(), bounds });
+        let (u, source) = (whitened.whiten(&kept.z), Source::Nested);
+        return Ok(Weighed { u, heavy, psis: kept.psis(), of_q: Vec::new(), source, bounds });
     }
     let (drawn, mut log_weights) = draw(whitened, q, fitted, len, settings.seed)?;
     let heavy = heaviest(&drawn, &log_weights, HEAVY);
     let of_q = log_weights.clone();
-    let psis = psis(&mut log_weights);
+    let psis = smooth(&mut log_weights);
+    let is_free = settings.method == Method::Auto && settings.correct == Correction::ResampleMove;
+    // Moves do not carry draws between the components of a mixture.
+    let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
+    if is_free
+        && is_uneven
+        && let Some(adapted) = mixture_importance(whitened, (&drawn, &of_q), len, settings.seed)?
+    {
+        let mut smoothed = adapted.log_weights.clone();
+        let found = smooth(&mut smoothed);
+        if found.is_good() && found.khat < psis.khat {
+            let heavy = heaviest(&adapted.u, &adapted.log_weights, HEAVY);
+            let bounds = Bounds { log_evidence: log_mean(&adapted.log_weights, 1, len), ..bounds };
+            let u = resampled(&adapted.u, &smoothed, settings.draws);
+            return Ok(Weighed { u, heavy, psis: found, of_q, source: Source::Mixture(adapted.components), bounds });
+        }
+    }
     // Of very many latents hardly any draw has a weight that counts, however good the approximation is.
     let is_hopeless = matches!(whitened.place().1, Whitening::Sparse(_)) && !psis.is_good();
     let u = match settings.correct {
@@ -60,7 +90,7 @@ pub(in crate::infer) fn weigh(
         Correction::ResampleMove if is_hopeless => thinned(&drawn, settings.draws),
         Correction::Resample | Correction::ResampleMove => resampled(&drawn, &log_weights, settings.draws),
     };
-    Ok(Weighed { u, heavy, psis, of_q, bounds })
+    Ok(Weighed { u, heavy, psis, of_q, source: Source::Fitted, bounds })
 }
 
 /// The draws of a nested approximation that are kept.
@@ -77,8 +107,8 @@ impl KeptDraws {
     pub(in crate::infer) fn of(nested: &Nested, settings: &InferSettings) -> Self {
         let log_evidence = log_mean(&nested.log_weights, nested.each, nested.proposed);
         let mut log_weights = nested.log_weights.clone();
-        let of_draws = psis(&mut log_weights);
-        let of_theta = psis(&mut group_means(&nested.log_weights, nested.each));
+        let of_draws = smooth(&mut log_weights);
+        let of_theta = smooth(&mut group_means(&nested.log_weights, nested.each));
         let is_good = of_draws.is_good() && of_theta.is_good();
         let z = match settings.correct {
             Correction::Resample | Correction::ResampleMove if is_good => {
@@ -97,11 +127,12 @@ impl KeptDraws {
 }
 
 /// The names of the parts of the approximation that the draws are from.
-pub(in crate::infer) fn part_names(q: &Variational, whitening: &Whitening, is_nested: bool) -> [String; 3] {
+pub(in crate::infer) fn part_names(q: &Variational, whitening: &Whitening, source: Source) -> [String; 3] {
     let [likelihood, prior, recursive] = q.part_names();
-    let prior = match whitening {
-        Whitening::Sparse(_) if is_nested => "nested Laplace".to_owned(),
-        Whitening::Sparse(_) => "gaussian (sparse precision)".to_owned(),
+    let prior = match (whitening, source) {
+        (_, Source::Mixture(components)) => format!("mixture of {components} Student t, by importance sampling"),
+        (Whitening::Sparse(_), Source::Nested) => "nested Laplace".to_owned(),
+        (Whitening::Sparse(_), _) => "gaussian (sparse precision)".to_owned(),
         _ => prior,
     };
     [likelihood, prior, recursive]

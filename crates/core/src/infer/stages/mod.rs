@@ -27,6 +27,7 @@ mod marginal;
 pub(super) mod missed_modes;
 pub(super) mod missed_tail;
 mod missing_mass;
+mod mixture_importance;
 pub(super) mod mode_by_mass;
 pub(super) mod model_selection;
 pub(super) mod nested_laplace;

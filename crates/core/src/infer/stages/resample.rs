@@ -10,7 +10,7 @@ use hyperprior_math::random::{Purpose, Stream, stream};
 use rayon::prelude::*;
 
 /// Draws per block.
-const BLOCK: usize = 64;
+pub(super) const BLOCK: usize = 64;
 
 /// The number of weighted draws for each draw that is kept: the shares of modes that are far apart come from the weights alone.
 pub const OVERSAMPLED: usize = 4;
