@@ -70,6 +70,9 @@ impl<'a> Training<'a> {
         };
         let mut out = ChecksumWriter::new(out, FORMAT, &head)?;
         self.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
+        if let Some((_, bursts)) = &self.bursty {
+            [&bursts.each, &bursts.continued].into_iter().try_for_each(|numbers| out.floats(numbers))?;
+        }
         out.finish()
     }
 
@@ -103,6 +106,10 @@ impl<'a> Training<'a> {
         }
         for lanes in training.arrays_mut() {
             file.lanes(lanes).map_err(bad)?;
+        }
+        if let Some((_, bursts)) = &mut training.bursty {
+            let numbers = [&mut bursts.each, &mut bursts.continued];
+            numbers.into_iter().try_for_each(|numbers| file.floats(numbers)).map_err(bad)?;
         }
         file.finish().map_err(bad)?;
         training.terms.restore(head.sharpness);

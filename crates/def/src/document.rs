@@ -1,5 +1,6 @@
 //! One document, given the weights, as a model of the core crate, for use with any of its variational models.
 
+use crate::burst::log_constant;
 use crate::kernel::layer::RATE_MIN;
 use crate::shape::{Family, Shape};
 use crate::weights::{LayerWeights, TermWeights};
@@ -87,6 +88,25 @@ impl DocumentModel {
                 .map(|(b, layer)| (0..layer.width).map(|c| f64::from(b.intercept(c))).collect())
                 .collect(),
         }
+    }
+
+    /// The same with negative binomial counts of words: δ of each word of the document, as [`Training::bursts`](crate::Training::bursts) and
+    /// [`Trained::bursts`](crate::Trained::bursts) have them for all terms.
+    #[must_use]
+    pub fn bursty(self, bursts: &[f32]) -> Self {
+        let width = self.width(0);
+        let (mut counts, mut weights, mut background) = (Vec::new(), Vec::new(), Vec::new());
+        let mut constant = self.constant;
+        for (word, (count, burst)) in self.counts.iter().zip(bursts).enumerate() {
+            // Each occurrence is a word of its own.
+            for i in 0..*count as u32 {
+                counts.push(1.0);
+                weights.extend_from_slice(&self.weights[word * width..][..width]);
+                background.push(self.background[word] + f64::from(i) * f64::from(*burst));
+            }
+            constant += count * log_constant(f64::from(*burst));
+        }
+        Self { counts, weights, background, constant, ..self }
     }
 
     fn layer_of(&self, i: usize) -> usize {

@@ -1,10 +1,12 @@
 //! Documents that were not trained on: their latents given the weights, and how well their held-out words are predicted.
 
 use crate::adam;
+use crate::burst::{Tokens, constant, mean_length, thinned};
 use crate::corpus::{Corpus, Document, hold_out_tokens, hold_out_types};
 use crate::error::Result;
 use crate::estimate::{Estimator, Given};
 use crate::expected::{ROUNDS, STEP, expected};
+use crate::forecast::{Forecast, SEEN, continued, halved};
 use crate::kernel::layer::Link;
 use crate::kernel::words::{Seen, Words};
 use crate::local::Method;
@@ -18,6 +20,7 @@ use hyperprior_math::single::{DRAWS, LANES, Lanes};
 use hyperprior_math::special::ln_factorial;
 use rayon::prelude::*;
 use serde::Serialize;
+use std::collections::HashMap;
 use std::ops::Range;
 
 pub use crate::settings::FitSettings;
@@ -81,8 +84,6 @@ impl Holdout {
 
 /// A bound is the mean over this many times eight draws.
 const BOUND_ROUNDS: u64 = 64;
-/// The share of a document that is observed.
-const SEEN: f64 = 0.5;
 
 /// A model with given weights, to be fitted to documents.
 pub struct Predictor<'a> {
@@ -90,6 +91,12 @@ pub struct Predictor<'a> {
     pub(crate) method: Method,
     terms: &'a TermWeights,
     layer_weights: Vec<LayerWeights>,
+    /// δ of every term, if words come in bursts.
+    bursts: &'a [f32],
+    /// The rates of half of the words, summed over the terms for each latent, and of the background.
+    halved: (Vec<Lanes>, f64),
+    /// How words are predicted if types are hidden, and if tokens are.
+    forecasts: [Forecast; 2],
     activity: f32,
     pub(crate) seed: u64,
     settings: FitSettings,
@@ -102,14 +109,14 @@ impl<'a> Predictor<'a> {
     /// # Errors
     /// The errors of [`FitSettings::check`].
     pub fn new(training: &'a Training, settings: FitSettings) -> Result<Self> {
-        let model = (training.shape(), training.terms(), training.layer_weight_means());
+        let model = (training.shape(), training.terms(), training.layer_weight_means(), training.bursts());
         let network = training.network.as_ref();
         Self::with(model, network, training.settings(), settings, training.settings().seed)
     }
 
     /// From these weights; those between layers are at their means.
     pub(crate) fn with(
-        (shape, terms, layer_weights): (&'a Shape, &'a TermWeights, Vec<LayerWeights>),
+        (shape, terms, layer_weights, bursts): (&'a Shape, &'a TermWeights, Vec<LayerWeights>, &'a [f32]),
         network: Option<&'a Network>,
         trained: &Settings,
         settings: FitSettings,
@@ -121,6 +128,9 @@ impl<'a> Predictor<'a> {
             method: trained.method,
             terms,
             layer_weights,
+            bursts,
+            halved: halved(terms, bursts),
+            forecasts: [mean_length, continued].map(|factor| Forecast::new(terms, bursts, factor)),
             activity: trained.activity,
             seed,
             settings,
@@ -145,7 +155,8 @@ impl<'a> Predictor<'a> {
         let n = shape.tiles(0).len();
         let mut sums = self.terms.seen().sums.to_vec();
         let mut background = self.terms.background_sum();
-        let mut constant: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+        let document = (seen.terms.as_slice(), seen.counts.as_slice());
+        let mut of_words = constant(self.bursts, document);
         match holdout {
             // Held-out types are not known to be absent.
             Holdout::Types => {
@@ -160,17 +171,19 @@ impl<'a> Predictor<'a> {
                     background -= f64::from(self.terms.background(*term as usize));
                 }
             }
-            // Half of the tokens of a document come at half the rates.
+            // Half of the tokens of a document come at half the rates, or a little more if they come in bursts.
             Holdout::Tokens => {
-                sums.iter_mut().for_each(|sum| sum.0.iter_mut().for_each(|x| *x *= SEEN as f32));
-                background *= SEEN;
-                constant -= seen.counts.iter().map(|x| f64::from(*x)).sum::<f64>() * SEEN.ln();
+                (sums, background) = self.halved.clone();
+                let of_word = |(term, x): (&u32, &f32)| f64::from(*x) * thinned(self.bursts, *term as usize, SEEN).1;
+                let factorials: f64 = seen.counts.iter().map(|x| ln_factorial(f64::from(*x))).sum();
+                of_words = seen.terms.iter().zip(&seen.counts).map(of_word).sum::<f64>() - factorials;
             }
         }
         let whole = self.terms.seen();
         let weights = Seen { weights: whole.weights, background: whole.background, sums: &sums };
         let links: Vec<Link> = self.layer_weights.iter().map(LayerWeights::link).collect();
-        let words = Words { terms: &seen.terms, counts: &seen.counts };
+        let tokens = (!self.bursts.is_empty()).then(|| Tokens::of(std::iter::once(document)));
+        let words = tokens.as_ref().map_or_else(|| Words::of(document), |tokens| tokens.words(0, self.bursts));
         let given = Given { shape, words, seen: weights, links: &links };
         let mut estimator = Estimator::new(shape, self.method);
         if let Some(network) = self.network {
@@ -198,7 +211,7 @@ impl<'a> Predictor<'a> {
         }
         estimator.set_method(self.method.of(shape, &at), shape);
         let bound = estimator.bound(&given, &at, BOUND_ROUNDS, &mut rng);
-        (at, bound - constant - background)
+        (at, bound + of_words - background)
     }
 
     /// Holds out a part of each document, fits the rest, and predicts the held-out part.
@@ -229,7 +242,7 @@ impl<'a> Predictor<'a> {
                 return Ok([0.0; 5]);
             }
             let (own, elbo) = self.fit(&seen, &hidden, holdout, d as u64);
-            let [plug_in, averaged] = self.log_likelihoods(&own, &hidden, d as u64);
+            let [plug_in, averaged] = self.log_likelihoods(&own, [&seen, &hidden], holdout, d as u64);
             let count = |document: &Document| document.counts.iter().map(|x| f64::from(*x)).sum::<f64>();
             Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
         };
@@ -238,18 +251,30 @@ impl<'a> Predictor<'a> {
         Ok(())
     }
 
-    /// Σ y ln μ over the held-out words, with the means plugged in and with the rates averaged over draws.
-    fn log_likelihoods(&self, own: &[Lanes], hidden: &Document, index: u64) -> [f64; 2] {
+    /// Σ y ln μ over the held-out words, with the means plugged in and with the rates averaged over draws. If words come in bursts, the
+    /// other occurrences of a word that has been seen are the more probable.
+    fn log_likelihoods(&self, own: &[Lanes], [seen, hidden]: [&Document; 2], holdout: Holdout, index: u64) -> [f64; 2] {
+        let forecast = &self.forecasts[usize::from(holdout == Holdout::Tokens)];
+        // What has been seen of every term, times δ.
+        let mut seen_before = HashMap::new();
+        if holdout == Holdout::Tokens && !self.bursts.is_empty() {
+            let of = |(term, x): (&u32, &f32)| (*term, f64::from(self.bursts[*term as usize]) * f64::from(*x));
+            seen_before.extend(seen.terms.iter().zip(&seen.counts).map(of));
+        }
+        let of_seen: f64 =
+            seen.terms.iter().map(|term| forecast.factor(*term) * seen_before.get(term).unwrap_or(&0.0)).sum();
         let shape = self.shape;
         let mean = &expected(shape, self.method, own, self.seed, index)[0];
         let width = shape.layers()[0].width;
         let rates = |z: &[f32]| -> Vec<f64> {
-            let total: f64 = (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.sum(k))).sum();
+            let total: f64 = (0..width).map(|k| f64::from(z[k]) * forecast.sums[k]).sum();
             let rate = |term: &u32| -> f64 {
-                (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.mean(*term as usize, k))).sum()
+                let rate: f64 =
+                    (0..width).map(|k| f64::from(z[k]) * f64::from(self.terms.mean(*term as usize, k))).sum();
+                forecast.factor(*term) * (rate + seen_before.get(term).unwrap_or(&0.0))
             };
             let rates: Vec<f64> = hidden.terms.iter().map(rate).collect();
-            shares(&rates, total)
+            shares(&rates, total + of_seen)
         };
         let mut averaged = vec![0.0; hidden.terms.len()];
         let mut estimator = Estimator::new(shape, self.method.of(shape, own));

@@ -26,7 +26,7 @@ impl<'a> Predictor<'a> {
     pub fn of_trained(trained: &'a Trained, settings: FitSettings, seed: u64) -> Result<Self> {
         let layer_weights = trained.layer_weights().to_vec();
         Self::with(
-            (trained.shape(), trained.terms(), layer_weights),
+            (trained.shape(), trained.terms(), layer_weights, trained.bursts()),
             trained.network(),
             trained.settings(),
             settings,

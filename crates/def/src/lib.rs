@@ -12,12 +12,14 @@
 
 mod activity;
 mod adam;
+mod burst;
 mod checkpoint;
 pub mod corpus;
 mod document;
 pub mod error;
 mod estimate;
 mod expected;
+mod forecast;
 pub mod heldout;
 mod infer;
 mod kernel;
@@ -34,6 +36,7 @@ mod trained;
 mod weights;
 
 pub use activity::Activity;
+pub use burst::WordCounts;
 pub use corpus::Corpus;
 pub use document::DocumentModel;
 pub use error::{Error, Result};

@@ -1,9 +1,9 @@
 //! The documents of a minibatch, in chunks of one thread each: their steps, their draws, and their words term by term.
 
-use crate::corpus::Corpus;
+use crate::burst::Text;
 use crate::estimate::{Estimator, Given};
 use crate::kernel::layer::Link;
-use crate::kernel::words::{Seen, Words};
+use crate::kernel::words::Seen;
 use crate::local::Method;
 use crate::network::{Network, Pass};
 use crate::settings::Settings;
@@ -40,14 +40,12 @@ pub(crate) struct Amortized {
 /// What all documents of a minibatch share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shared<'a> {
-    pub(crate) corpus: &'a Corpus,
+    pub(crate) text: Text<'a>,
     pub(crate) settings: &'a Settings,
     pub(crate) shape: &'a Shape,
     pub(crate) seen: Seen<'a>,
     pub(crate) links: &'a [Link<'a>],
     pub(crate) network: Option<&'a Network>,
-    /// −Σ ln x! of each document.
-    pub(crate) constants: &'a [f64],
     /// The variational model at this stage of the training, and the number of draws of a step.
     pub(crate) method: Method,
     pub(crate) draws: usize,
@@ -108,8 +106,7 @@ impl MinibatchChunk {
         let Shared { shape, settings, method, draws, .. } = *shared;
         self.clear();
         for (i, d) in documents.iter().enumerate() {
-            let (terms, counts) = shared.corpus.document(*d);
-            let words = Words { terms, counts };
+            let words = shared.text.words(*d);
             let given = Given { shape, words, seen: shared.seen, links: shared.links };
             let mut rng = stream(settings.seed, shared.step, *d as u64, 0);
             let mut value = 0.0;
@@ -133,7 +130,7 @@ impl MinibatchChunk {
                     self.estimator.ascend(method, &given, [at, first, second], number, shared.size);
                 }
             }
-            self.value += f64::from(value) + shared.constants[*d];
+            self.value += f64::from(value) + shared.text.constant(*d);
             self.keep(shape, i, draws);
         }
     }
@@ -166,20 +163,21 @@ pub(crate) struct TermIndex {
 }
 
 impl TermIndex {
-    pub(crate) fn new(corpus: &Corpus, batch: &[usize]) -> Self {
-        let mut starts = vec![0_u32; corpus.terms_len() + 1];
+    pub(crate) fn new(text: &Text, batch: &[usize]) -> Self {
+        let terms_len = text.corpus.terms_len();
+        let mut starts = vec![0_u32; terms_len + 1];
         for d in batch {
-            for term in corpus.document(*d).0 {
+            for term in text.words(*d).terms {
                 starts[*term as usize + 1] += 1;
             }
         }
-        for v in 0..corpus.terms_len() {
+        for v in 0..terms_len {
             starts[v + 1] += starts[v];
         }
         let mut at = starts.clone();
-        let mut words = vec![(0, 0); starts[corpus.terms_len()] as usize];
+        let mut words = vec![(0, 0); starts[terms_len] as usize];
         for (place, d) in batch.iter().enumerate() {
-            for (word, term) in corpus.document(*d).0.iter().enumerate() {
+            for (word, term) in text.words(*d).terms.iter().enumerate() {
                 words[at[*term as usize] as usize] = (place as u32, word as u32);
                 at[*term as usize] += 1;
             }

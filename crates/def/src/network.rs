@@ -258,7 +258,7 @@ mod tests {
     fn the_gradient_is_that_of_the_outputs() {
         let start = vec![Lanes([0.5; LANES]); 2];
         let network = Network::new(5, 20, &start, &mut stream(2, 0, 0, 0));
-        let words = Words { terms: &[0, 2, 3], counts: &[2.0, 1.0, 5.0] };
+        let words = Words::of((&[0, 2, 3], &[2.0, 1.0, 5.0]));
         let d_out: Vec<Lanes> =
             (0..2).map(|t| Lanes(std::array::from_fn(|l| ((3 * t + l) as f32 * 0.7).sin()))).collect();
         let value = |network: &Network| -> f64 {

@@ -1,5 +1,6 @@
 //! The settings of a training, and of fits to documents given the weights.
 
+use crate::burst::WordCounts;
 use crate::error::{Error, Result};
 use crate::local::Method;
 use crate::shape::{Family, Layer, Shape};
@@ -25,6 +26,8 @@ pub struct Settings {
     pub method: Method,
     /// The number of hidden units of an inference network; without it each document has its own parameters.
     pub amortize: Option<usize>,
+    /// The distribution of the counts of words.
+    pub words: WordCounts,
     /// The approximate posterior of the weights.
     pub weights: WeightPosterior,
     /// The prior of the words' weights.
@@ -53,7 +56,7 @@ pub struct Settings {
 }
 
 hyperprior::setters!(Settings {
-    layers: Vec<Layer>, method: Method, weights: WeightPosterior, term_prior: TermPrior, background: f32, activity: f32, gamma_shape: f32, seed: u64, epochs: u32, batch: usize, draws: usize, local_steps: u32, local_size: f32, layer_weights_size: f32;
+    layers: Vec<Layer>, method: Method, words: WordCounts, weights: WeightPosterior, term_prior: TermPrior, background: f32, activity: f32, gamma_shape: f32, seed: u64, epochs: u32, batch: usize, draws: usize, local_steps: u32, local_size: f32, layer_weights_size: f32;
     amortize?: usize
 });
 
@@ -63,6 +66,7 @@ impl Default for Settings {
             layers: vec![Layer { family: Family::Poisson, width: 50 }],
             method: Method::default(),
             amortize: None,
+            words: WordCounts::default(),
             weights: WeightPosterior::default(),
             term_prior: TermPrior::default(),
             background: 0.02,

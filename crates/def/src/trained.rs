@@ -1,5 +1,6 @@
 //! A saved model: what is needed to fit new documents, without the training documents.
 
+use crate::burst::WordCounts;
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::network::Network;
@@ -53,6 +54,7 @@ pub struct Trained {
     terms: TermWeights,
     layer_weights: Vec<LayerWeights>,
     network: Option<Network>,
+    bursts: Vec<f32>,
     epoch: u32,
     order: Vec<usize>,
     vocabulary: Vec<String>,
@@ -80,6 +82,7 @@ impl Training<'_> {
         let background: Vec<f32> = (0..self.terms.terms_len()).map(|v| self.terms.background(v)).collect();
         let mut out = ChecksumWriter::new(out, FORMAT, &head)?;
         out.floats(&background)?;
+        out.floats(self.bursts())?;
         self.terms.arrays().into_iter().try_for_each(|lanes| out.lanes(lanes))?;
         self.layer_weights.iter().try_for_each(|layer_weights| out.lanes(layer_weights.means()))?;
         let network = self.network.iter().flat_map(Network::weights);
@@ -108,6 +111,12 @@ impl Trained {
         memory::check(&settings, &shape, vocabulary.len(), 0).map_err(|_| bad(DAMAGED_HEAD))?;
         let mut background = vec![0.0; vocabulary.len()];
         file.floats(&mut background).map_err(bad)?;
+        let is_bursty = settings.words == WordCounts::NegativeBinomial;
+        let mut bursts = vec![0.0; if is_bursty { vocabulary.len() } else { 0 }];
+        file.floats(&mut bursts).map_err(bad)?;
+        if !bursts.iter().all(|burst| *burst > 0.0 && burst.is_finite()) {
+            return Err(bad(DAMAGED_HEAD));
+        }
         // The initial values are overwritten.
         let mut terms = TermWeights::new(settings.weights, settings.term_prior, width, &|_, _| 0.0, &background, 0.0);
         let mut rng = stream(0, 0, 0, 0);
@@ -126,7 +135,7 @@ impl Trained {
         file.finish().map_err(bad)?;
         terms.restore(sharpness);
         layer_weights.iter_mut().for_each(LayerWeights::use_means);
-        Ok(Self { settings, shape, terms, layer_weights, network, epoch, order, vocabulary })
+        Ok(Self { settings, shape, terms, layer_weights, network, bursts, epoch, order, vocabulary })
     }
 
     /// The settings of the training.
@@ -152,6 +161,11 @@ impl Trained {
     /// The inference network, if documents have no parameters of their own.
     pub(crate) fn network(&self) -> Option<&Network> {
         self.network.as_ref()
+    }
+
+    /// δ of every term; empty for Poisson counts.
+    pub fn bursts(&self) -> &[f32] {
+        &self.bursts
     }
 
     /// The number of epochs of training; less than [`Settings::epochs`] if the training was not finished.

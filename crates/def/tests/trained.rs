@@ -6,7 +6,7 @@
 use hyperprior::{Batch, Model};
 use hyperprior_def::corpus::{FixedVocabulary, FixedVocabularyCorpus, Format, ReadSettings};
 use hyperprior_def::heldout::{FitSettings, Holdout, Measured, Predictor};
-use hyperprior_def::{Corpus, DocumentModel, Error, Family, Layer, Method, Settings, Trained, Training};
+use hyperprior_def::{Corpus, DocumentModel, Error, Family, Layer, Method, Settings, Trained, Training, WordCounts};
 use hyperprior_math::random::stream;
 use rand::RngExt;
 use std::path::{Path, PathBuf};
@@ -28,8 +28,17 @@ fn made(documents: usize) -> Corpus {
 }
 
 fn trained<'a>(corpus: &'a Corpus, layers: &[(Family, usize)], method: Method) -> (Training<'a>, Vec<u8>) {
+    trained_on(corpus, layers, method, WordCounts::Poisson)
+}
+
+fn trained_on<'a>(
+    corpus: &'a Corpus,
+    layers: &[(Family, usize)],
+    method: Method,
+    words: WordCounts,
+) -> (Training<'a>, Vec<u8>) {
     let layers = layers.iter().map(|(family, width)| Layer { family: *family, width: *width }).collect();
-    let settings = Settings::default().layers(layers).method(method).epochs(80).batch(40);
+    let settings = Settings::default().layers(layers).method(method).words(words).epochs(80).batch(40);
     let mut training = Training::new(corpus, &settings).unwrap();
     (0..settings.epochs).for_each(|_| {
         training.run_epoch();
@@ -42,9 +51,10 @@ fn trained<'a>(corpus: &'a Corpus, layers: &[(Family, usize)], method: Method) -
 #[test]
 fn a_model_is_read_as_it_was_written() {
     let corpus = made(80);
-    for method in [Method::Hvm, Method::MeanField] {
+    let (poisson, bursty) = (WordCounts::Poisson, WordCounts::NegativeBinomial);
+    for (method, words) in [(Method::Hvm, poisson), (Method::MeanField, poisson), (Method::MeanField, bursty)] {
         let layers = [(Family::Gamma, 6), (Family::Bernoulli, 2), (Family::Gaussian, 2)];
-        let (training, file) = trained(&corpus, &layers, method);
+        let (training, file) = trained_on(&corpus, &layers, method, words);
         let read = Trained::load(file.as_slice()).unwrap();
         assert_eq!((read.epoch(), read.settings(), read.vocabulary()), (80, training.settings(), corpus.vocabulary()));
         let settings = FitSettings::default();
@@ -85,15 +95,25 @@ fn files_that_are_not_models_are_refused() {
 /// twice, such as the background or the factorials: the smallest of these is larger than the allowed gap.
 #[test]
 fn the_bound_of_a_whole_document_is_below_the_evidence_and_near_it() {
+    below_and_near(WordCounts::Poisson);
+    below_and_near(WordCounts::NegativeBinomial);
+}
+
+fn below_and_near(words: WordCounts) {
     let corpus = made(80);
-    let (_, file) = trained(&corpus, &[(Family::Bernoulli, 4), (Family::Bernoulli, 2)], Method::MeanField);
+    let layers = [(Family::Bernoulli, 4), (Family::Bernoulli, 2)];
+    let (_, file) = trained_on(&corpus, &layers, Method::MeanField, words);
     let read = Trained::load(file.as_slice()).unwrap();
     let settings = FitSettings::default().steps(400).size(0.1).draws(8);
     let states = 1 << 6;
     let columns = (0..6).flat_map(|i| (0..states).map(move |s| f64::from(u8::from(s >> i & 1 == 1)))).collect();
     let z = Batch::from_columns(columns, states);
     let evidence = |d: usize| {
-        let model = DocumentModel::new(read.shape(), read.terms(), read.layer_weights(), corpus.document(d));
+        let mut model = DocumentModel::new(read.shape(), read.terms(), read.layer_weights(), corpus.document(d));
+        if words == WordCounts::NegativeBinomial {
+            let bursts: Vec<f32> = corpus.document(d).0.iter().map(|term| read.bursts()[*term as usize]).collect();
+            model = model.bursty(&bursts);
+        }
         let mut logs = vec![0.0; states];
         model.log_joint(&z, &mut logs).unwrap();
         let most = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);

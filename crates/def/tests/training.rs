@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior_def::heldout::{FitSettings, Holdout, Predictor, unigram};
-use hyperprior_def::{Corpus, Error, Family, Layer, Method, Settings, Trained, Training, WeightPosterior};
+use hyperprior_def::{Corpus, Error, Family, Layer, Method, Settings, Trained, Training, WeightPosterior, WordCounts};
 use hyperprior_math::random::stream;
 use rand::RngExt;
 
@@ -129,8 +129,13 @@ fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
 
 #[test]
 fn a_resumed_training_gives_the_same_numbers() {
+    resumes(WordCounts::Poisson);
+    resumes(WordCounts::NegativeBinomial);
+}
+
+fn resumes(words: WordCounts) {
     let corpus = made(60);
-    let mut settings = settings(Family::Poisson, Method::LowRank(2)).weights(WeightPosterior::LogNormal);
+    let mut settings = settings(Family::Poisson, Method::LowRank(2)).weights(WeightPosterior::LogNormal).words(words);
     settings.layers.push(Layer { family: Family::Gamma, width: 2 });
     let mut whole = Training::new(&corpus, &settings).unwrap();
     let mut saved = Vec::new();

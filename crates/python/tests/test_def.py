@@ -40,7 +40,7 @@ def test_the_bible_is_built_in(bible: hyperprior.Counts) -> None:
 
 
 def test_numbers_equal_those_of_the_command(bible: hyperprior.Counts, run: Any) -> None:
-    expected = run("topics", "bible", "--layers", "12,3", "--epochs", "3", "--seed", "2", "--words", "8", "--heldout", "0.02")
+    expected = run("topics", "bible", "--layers", "12,3", "--epochs", "3", "--seed", "2", "--top-words", "8", "--heldout", "0.02")
     parts = (bible.indptr, bible.indices, bible.data)
     train, test, unigram = _hyperprior.split(parts, bible.vocabulary, 0.02, 2)
     counts = bible.tocsr()

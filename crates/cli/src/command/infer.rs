@@ -35,8 +35,8 @@ pub struct Infer {
     #[arg(long, default_value_t = 3, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     top: u16,
     /// Number of words to show per topic
-    #[arg(long, default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    words: u16,
+    #[arg(long, alias = "words", default_value_t = 6, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
+    top_words: u16,
     /// Folder for activations.csv and summary.json [default: none]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -56,7 +56,7 @@ impl Infer {
             fit: FitSettings::default().steps(self.steps),
             seed: self.seed,
             top: self.top.into(),
-            words: self.words.into(),
+            words: self.top_words.into(),
             out: self.out,
             json: self.json,
             quiet: self.quiet,

@@ -8,7 +8,7 @@ use crate::studies::tables::settings::{
 use crate::studies::tables::{Choice, Flows, Job, Plan, Widths};
 use crate::topics::{Reading, at_least_one, name_of};
 use clap::Args;
-use hyperprior_def::{Family, Method, WeightPosterior};
+use hyperprior_def::{Family, Method, WeightPosterior, WordCounts};
 use std::path::PathBuf;
 
 /// Train the paper's topic models with each method and print its tables of held-out perplexity.
@@ -47,6 +47,9 @@ pub struct Tables {
     /// Approximation of the weights' posterior: gamma, log-normal or point
     #[arg(long, default_value_t = WEIGHTS, value_name = "POSTERIOR", value_parser = chosen::<WeightPosterior>)]
     weights: WeightPosterior,
+    /// Distribution of the number of times that a word occurs: poisson, or negative-binomial for words that come in bursts
+    #[arg(long, default_value_t, value_name = "COUNTS", value_parser = chosen::<WordCounts>)]
+    words: WordCounts,
     /// Passes over the documents
     #[arg(long, default_value_t = EPOCHS, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     epochs: u32,
@@ -93,6 +96,7 @@ impl Tables {
             plan: plan.deduplicated(),
             choice: Choice {
                 weights: self.weights,
+                words: self.words,
                 epochs: self.epochs,
                 draws: self.draws,
                 steps: self.steps,

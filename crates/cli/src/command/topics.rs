@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::run_dir::SAVE_EVERY;
 use crate::topics::{Config, Input, Job, Layers};
 use clap::{Args, Subcommand};
-use hyperprior_def::{Error, Family, Method, Settings, WeightPosterior};
+use hyperprior_def::{Error, Family, Method, Settings, WeightPosterior, WordCounts};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -48,10 +48,13 @@ pub struct Topics {
     /// Shape of the latents in gamma layers; a smaller shape puts more of them near 0
     #[arg(long, default_value_t = Settings::default().gamma_shape, value_name = "SHAPE")]
     gamma_shape: f32,
-    /// Approximation of a document's latents: mean-field, hvm, conway-maxwell, mixture:J (J atoms), low-rank:R (Gaussian of rank
-    /// R) or flow:L,M (planar flows)
+    /// Approximation of a document's latents: mean-field, hvm, conway-maxwell, mixture:J (J atoms), conway-maxwell-mixture:J,
+    /// low-rank:R (Gaussian of rank R) or flow:L,M (planar flows)
     #[arg(long, default_value_t, value_name = "METHOD", value_parser = chosen::<Method>)]
     method: Method,
+    /// Distribution of the number of times that a word occurs: poisson, or negative-binomial for words that come in bursts
+    #[arg(long, default_value_t, value_name = "COUNTS", value_parser = word_counts)]
+    words: WordCounts,
     /// Compute each document's variational parameters with a network of this many hidden units [default without a value: 128]; new
     /// documents then need no fitting
     #[arg(long, value_name = "UNITS", num_args = 0..=1, require_equals = true, default_missing_value = "128")]
@@ -76,7 +79,7 @@ pub struct Topics {
     heldout: f64,
     /// Number of words to show per topic
     #[arg(long, default_value_t = 8, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    words: u16,
+    top_words: u16,
     /// Folder for report.html, config.toml, summary.json, topics.json, activations.csv, weights.parquet, trace.csv, the model for
     /// `hyperprior topics infer` and the checkpoint for `hyperprior resume` [default: none]
     #[arg(long, value_name = "DIR")]
@@ -107,6 +110,14 @@ pub fn chosen<T: FromStr<Err = Error>>(text: &str) -> Result<T, String> {
     })
 }
 
+/// Parses the distribution of the counts of words.
+pub fn word_counts(text: &str) -> Result<WordCounts, String> {
+    if text.parse::<u16>().is_ok() {
+        return Err("use poisson or negative-binomial; the number of words to show is --top-words".to_owned());
+    }
+    chosen(text)
+}
+
 fn heldout(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..1.0).contains(&share) => Ok(share),
@@ -131,13 +142,14 @@ impl Topics {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             corpus: self.input.corpus().to_owned(),
             heldout: self.heldout,
-            words: self.words.into(),
+            words: self.top_words.into(),
             save_every: self.save_every,
             read: self.input.settings(),
             train: Settings::default()
                 .layers(self.layers.of(self.family))
                 .gamma_shape(self.gamma_shape)
                 .method(self.method)
+                .words(self.words)
                 .amortize(self.amortize)
                 .weights(self.weights)
                 .seed(self.seed)

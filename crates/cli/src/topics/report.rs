@@ -43,13 +43,20 @@ fn corpus(summary: &TopicsReport) -> String {
 fn facts(summary: &TopicsReport) -> Vec<(&'static str, String)> {
     let settings = summary.training.settings();
     let epochs = if summary.is_stopped() { format!(" of {}", settings.epochs) } else { String::new() };
-    vec![
+    let overdispersion = summary.training.overdispersion();
+    let words =
+        (overdispersion > 1.0).then(|| ("words", format!("negative binomial, variance {overdispersion:.2} × mean")));
+    let mut facts = vec![
         ("layers", describe(&settings.layers)),
         ("method", format!("{}, {} weights", settings.method, settings.weights)),
+    ];
+    facts.extend(words);
+    facts.extend([
         ("epochs", format!("{}{epochs}", summary.training.epoch())),
         ("time", duration(summary.wall_seconds)),
         ("ELBO", format!("{:.4} per word", summary.elbo)),
-    ]
+    ]);
+    facts
 }
 
 /// The perplexity of hidden words, with that of a unigram model.

@@ -42,6 +42,9 @@ pub struct Summary<'a> {
     layers: Vec<usize>,
     method: String,
     weights: String,
+    words: String,
+    /// The variance of a word's count divided by its mean, given the latents, averaged over all words.
+    overdispersion: f64,
     seed: u64,
     documents: usize,
     terms: usize,
@@ -142,6 +145,8 @@ impl TopicsReport<'_> {
             layers: settings.layers.iter().map(|layer| layer.width).collect(),
             method: settings.method.to_string(),
             weights: settings.weights.to_string(),
+            words: settings.words.to_string(),
+            overdispersion: self.training.overdispersion(),
             seed: settings.seed,
             documents: self.corpus.documents_len(),
             terms: self.corpus.terms_len(),

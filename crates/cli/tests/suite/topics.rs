@@ -4,7 +4,7 @@ use crate::support::{Folder, assert_refused, command, json, number, printed, run
 use serde_json::{Value, json};
 
 /// A command that takes less than a second.
-const SMALL: &str = "topics bible --layers 6,3 --epochs 4 --words 5 --heldout 0.02";
+const SMALL: &str = "topics bible --layers 6,3 --epochs 4 --top-words 5 --heldout 0.02";
 
 #[test]
 fn the_bible_has_topics() {

@@ -169,7 +169,7 @@ proptest! {
             let x: Vec<f32> = (0..terms_len).map(|_| count(&mut rng)).collect();
             let terms: Vec<u32> = (0..terms_len as u32).filter(|v| x[*v as usize] > 0.0).collect();
             let counts: Vec<f32> = x.iter().copied().filter(|x| *x > 0.0).collect();
-            let own = Words { terms: &terms, counts: &counts };
+            let own = Words::of((&terms, &counts));
             let (z, z_exact) = tiles(&matrix(draws, width, || latent(family, &mut rng)), 0.0);
             let x = doubles(&x);
             let mut inverse = vec![[0.0; DRAWS]; terms.len()];

@@ -1,4 +1,5 @@
-//! The words of a document given the lowest layer: x_v ~ Poisson(b_v + Σ_k W_vk z_k), at the cost of the words that occur.
+//! The words of a document given the lowest layer: x_v ~ Poisson(b_v + Σ_k W_vk z_k), at the cost of the words that occur. An occurrence
+//! that comes in a burst has a larger background.
 //!
 //! Words that do not occur enter only through Σ_v W_vk, which is computed once for all documents.
 
@@ -13,6 +14,22 @@ use hyperprior_math::single::{DRAWS, LANES, Lanes, Tile};
 pub(crate) struct Words<'a> {
     pub(crate) terms: &'a [u32],
     pub(crate) counts: &'a [f32],
+    /// If words come in bursts: the number of earlier occurrences, and how much each adds to the background of every term. Otherwise empty.
+    pub(crate) earlier: &'a [f32],
+    pub(crate) bursts: &'a [f32],
+}
+
+impl<'a> Words<'a> {
+    /// The counts of a document whose words are independent of each other.
+    pub(crate) fn of((terms, counts): (&'a [u32], &'a [f32])) -> Self {
+        Self { terms, counts, earlier: &[], bursts: &[] }
+    }
+
+    /// What is added to the background of an entry.
+    #[inline(always)]
+    fn added(&self, entry: usize) -> f32 {
+        self.earlier.get(entry).map_or(0.0, |earlier| earlier * self.bursts[self.terms[entry] as usize])
+    }
 }
 
 /// The weights as documents use them.
@@ -54,7 +71,7 @@ fn dots<S: Simd, const TERMS: usize, const COUNT: usize>(
         }
         let sum = sums(s, sum);
         for t in 0..TERMS.min(words.terms.len() - first) {
-            let b = seen.background[words.terms[first + t] as usize];
+            let b = seen.background[words.terms[first + t] as usize] + words.added(first + t);
             for q in 0..COUNT {
                 inverse[first + t][q] = sum[t * COUNT + q] + b;
             }

@@ -23,6 +23,8 @@ pub enum Method {
     LowRank(usize),
     /// λ is one of 2, 4 or 8 points, with weights.
     Mixture(usize),
+    /// The same, and counts have Conway–Maxwell factors.
+    ConwayMaxwellMixture(usize),
     /// The paper's model: a planar flow of the first length for λ, an inverse planar flow of the second for r.
     Flow(usize, usize),
     /// The hierarchical variational model that performed best: a Gaussian of rank 8.
@@ -45,6 +47,7 @@ impl fmt::Display for Method {
             Self::ConwayMaxwell => f.write_str("conway-maxwell"),
             Self::LowRank(rank) => write!(f, "low-rank:{rank}"),
             Self::Mixture(points) => write!(f, "mixture:{points}"),
+            Self::ConwayMaxwellMixture(points) => write!(f, "conway-maxwell-mixture:{points}"),
             Self::Flow(flow, inverse) => write!(f, "flow:{flow},{inverse}"),
             Self::Hvm => f.write_str("hvm"),
         }
@@ -56,13 +59,21 @@ impl FromStr for Method {
 
     fn from_str(text: &str) -> Result<Self> {
         let rank = text.strip_prefix("low-rank:").and_then(|rank| rank.parse().ok());
-        let points = text.strip_prefix("mixture:").and_then(|points| points.parse().ok());
+        let points = |prefix: &str| {
+            let points = text.strip_prefix(prefix).and_then(|points| points.parse().ok());
+            points.filter(|points| [2, 4, 8].contains(points))
+        };
         let flow = text.strip_prefix("flow:").and_then(|flow| flow.split_once(','));
         let flow = flow.and_then(|(flow, inverse)| Some((flow.parse().ok()?, inverse.parse().ok()?)));
+        if let Some(points) = points("mixture:") {
+            return Ok(Self::Mixture(points));
+        }
+        if let Some(points) = points("conway-maxwell-mixture:") {
+            return Ok(Self::ConwayMaxwellMixture(points));
+        }
         match (text, rank, flow) {
             ("mean-field", ..) => Ok(Self::MeanField),
             ("conway-maxwell" | "tight", ..) => Ok(Self::ConwayMaxwell),
-            _ if matches!(points, Some(2 | 4 | 8)) => Ok(Self::Mixture(points.unwrap_or(2))),
             ("hvm", ..) => Ok(Self::Hvm),
             ("flow", ..) => Ok(Self::Flow(FLOW.0, FLOW.1)),
             (_, Some(rank @ 1..=RANK_MAX), _) => Ok(Self::LowRank(rank)),
@@ -70,8 +81,8 @@ impl FromStr for Method {
             _ => Err(Error::BadSetting {
                 field: "method",
                 value: text.to_owned(),
-                reason: "use mean-field, conway-maxwell, hvm, mixture:J with J 2, 4 or 8, low-rank:R with R from 1 to 16, or \
-                         flow:L,M with lengths up to 64",
+                reason: "use mean-field, conway-maxwell, hvm, mixture:J or conway-maxwell-mixture:J with J 2, 4 or 8, low-rank:R with R \
+                         from 1 to 16, or flow:L,M with lengths up to 64",
             }),
         }
     }
@@ -108,14 +119,14 @@ impl Method {
     /// The points of a mixture.
     fn points(self) -> Option<usize> {
         match self {
-            Self::Mixture(points) => Some(points),
+            Self::Mixture(points) | Self::ConwayMaxwellMixture(points) => Some(points),
             _ => None,
         }
     }
 
     /// Whether counts have Conway–Maxwell factors, which have a scale.
     pub(crate) fn is_conway_maxwell(self) -> bool {
-        self == Self::ConwayMaxwell
+        matches!(self, Self::ConwayMaxwell | Self::ConwayMaxwellMixture(_))
     }
 
     /// The number of vectors of lanes of a document's parameters. Those of μ come first: the locations, then the log scales of

@@ -23,7 +23,9 @@ impl Noise {
         match method {
             Method::MeanField | Method::ConwayMaxwell => Self::Point,
             Method::LowRank(_) | Method::Hvm => Self::LowRank(Box::new(LowRank::new(method.rank(), shape))),
-            Method::Mixture(points) => Self::Mixture(Box::new(Mixture::new(points, shape))),
+            Method::Mixture(points) | Method::ConwayMaxwellMixture(points) => {
+                Self::Mixture(Box::new(Mixture::new(points, shape)))
+            }
             Method::Flow(flow, inverse) => Self::Flow(Box::new(Flow::new((flow, inverse), shape))),
         }
     }

@@ -1,6 +1,6 @@
 //! One minibatch: the steps of its documents, then those of the weights.
 
-use super::{Training, WEIGHTS};
+use super::{Training, WEIGHTS, text_of};
 use crate::adam;
 use crate::estimate::ADAM_SIZE;
 use crate::kernel::layer::Link;
@@ -53,13 +53,12 @@ impl Training<'_> {
         let links: Vec<Link> = self.layer_weights.iter().map(LayerWeights::link).collect();
         let begins = method.begins(settings.epochs);
         let shared = Shared {
-            corpus: self.corpus,
+            text: text_of(self.corpus, self.bursty.as_ref()),
             settings,
             shape,
             seen: self.terms.seen(),
             links: &links,
             network: self.network.as_ref(),
-            constants: &self.constants,
             method,
             draws,
             step: self.step,
@@ -78,6 +77,7 @@ impl Training<'_> {
     /// The steps of the network, of the words' weights and of the weights between layers, from what the documents left behind.
     fn step_weights(&mut self, batch: &[usize], draws: usize, falling: f32) {
         let (shape, settings, corpus) = (&self.shape, &self.settings, self.corpus);
+        let text = text_of(corpus, self.bursty.as_ref());
         let chunks = &self.chunks[..batch.len().div_ceil(CHUNK)];
         let scale = corpus.documents_len() as f32 / batch.len() as f32;
         let mut activity = vec![Lanes::default(); shape.tiles(0).len()];
@@ -89,11 +89,11 @@ impl Training<'_> {
                 add(sum, own, scale);
             }
         }
-        let index = TermIndex::new(corpus, batch);
+        let index = TermIndex::new(&text, batch);
         let statistic = |v: usize, row: &mut [Lanes]| {
             for (place, word) in index.of(v) {
                 let chunk = &chunks[place / CHUNK];
-                let x = corpus.document(batch[place]).1[word];
+                let x = text.words(batch[place]).counts[word];
                 let inverse = &chunk.inverse[place % CHUNK][word];
                 allocate(scale * x, inverse, &chunk.z[place % CHUNK], draws, row);
             }
@@ -104,12 +104,26 @@ impl Training<'_> {
             let pass = |place: usize| &chunks[place / CHUNK].amortized.passes[place % CHUNK];
             let passes: Vec<&Pass> = (0..batch.len()).map(pass).collect();
             let passes_of =
-                |v: usize| index.of(v).map(|(place, word)| (passes[place], corpus.document(batch[place]).1[word]));
+                |v: usize| index.of(v).map(|(place, word)| (passes[place], text.words(batch[place]).counts[word]));
             network.ascend(&gradient, &passes, passes_of, settings.size(shape) * falling * ADAM_SIZE);
         }
         let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
         let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
+        // Before the weights move, of which the rates are.
+        let continued: Option<Vec<f64>> = text.bursty.map(|(_, bursts)| {
+            let of_term = |v: usize| -> f64 {
+                let of_word = |(place, word): (usize, usize)| {
+                    let inverse = &chunks[place / CHUNK].inverse[place % CHUNK][word][..draws];
+                    text.words(batch[place]).earlier[word] * inverse.iter().sum::<f32>()
+                };
+                f64::from(scale * bursts[v] * index.of(v).map(of_word).sum::<f32>())
+            };
+            (0..corpus.terms_len()).into_par_iter().map(of_term).collect()
+        });
         self.terms.update(forgetting, sharpness, &statistic, &activity);
+        if let (Some((_, bursts)), Some(continued)) = (&mut self.bursty, continued) {
+            bursts.update(f64::from(forgetting), |v| continued[v]);
+        }
         let size = settings.layer_weights_size * falling;
         for (weights, gradient) in self.layer_weights.iter_mut().zip(&d_layer_weights) {
             weights.ascend(gradient, size);

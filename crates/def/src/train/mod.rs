@@ -3,12 +3,12 @@
 mod batch;
 mod start;
 
+use crate::burst::{Bursts, Text, Tokens, WordCounts};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 use crate::estimate::{Estimator, Given};
 use crate::expected::expected;
 use crate::kernel::layer::Link;
-use crate::kernel::words::Words;
 use crate::memory;
 use crate::minibatch::{CHUNK, MinibatchChunk};
 use crate::network::{Network, Pass};
@@ -17,7 +17,6 @@ use crate::shape::Shape;
 use crate::weights::{LayerWeights, TermWeights};
 use hyperprior_math::random::{TextPurpose, stream};
 use hyperprior_math::single::Lanes;
-use hyperprior_math::special::ln_factorial;
 use rand::seq::SliceRandom;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -49,8 +48,8 @@ pub struct Training<'a> {
     /// The objective, epoch by epoch.
     pub(crate) history: Vec<f64>,
     pub(crate) step: u64,
-    /// −Σ ln x! of each document.
-    constants: Vec<f64>,
+    /// The words one by one, and how they come in bursts, if they do.
+    pub(crate) bursty: Option<(Tokens, Bursts)>,
     chunks: Vec<MinibatchChunk>,
 }
 
@@ -60,6 +59,11 @@ const ORDER: u64 = TextPurpose::DocumentOrder.step();
 const START: u64 = TextPurpose::DocumentStart.step();
 const BOUND: u64 = TextPurpose::Bound.step();
 const FINISH: u64 = TextPurpose::Dependence.step();
+
+/// A corpus with how its words come in bursts.
+fn text_of<'a>(corpus: &'a Corpus, bursty: Option<&'a (Tokens, Bursts)>) -> Text<'a> {
+    Text { corpus, bursty: bursty.map(|(tokens, bursts)| (tokens, bursts.each.as_slice())) }
+}
 
 impl<'a> Training<'a> {
     /// A model before its first epoch.
@@ -90,7 +94,8 @@ impl<'a> Training<'a> {
             let mut rng = stream(settings.seed, START, 1 + d as u64, 0);
             method.start(&shape, settings.activity, &mut rng, own);
         });
-        let constant = |d| -corpus.document(d).1.iter().map(|x| ln_factorial(f64::from(*x))).sum::<f64>();
+        let documents = (0..corpus.documents_len()).map(|d| corpus.document(d));
+        let is_bursty = settings.words == WordCounts::NegativeBinomial;
         let chunks_len = settings.batch.min(corpus.documents_len()).div_ceil(CHUNK);
         let chunk = MinibatchChunk::new(&shape, method, &layer_weights, network.as_ref());
         Ok(Self {
@@ -103,7 +108,7 @@ impl<'a> Training<'a> {
             epoch: 0,
             history: Vec::new(),
             step: 0,
-            constants: (0..corpus.documents_len()).map(constant).collect(),
+            bursty: is_bursty.then(|| (Tokens::of(documents), Bursts::new(corpus))),
             chunks: vec![chunk; chunks_len],
             shape,
         })
@@ -139,6 +144,22 @@ impl<'a> Training<'a> {
         self.epoch
     }
 
+    /// The mean over all words of the variance of a word's count divided by its mean, given the latents: e^δ for negative binomial
+    /// counts, 1 for Poisson counts.
+    pub fn overdispersion(&self) -> f64 {
+        self.bursty.as_ref().map_or(1.0, |(_, bursts)| bursts.overdispersion())
+    }
+
+    /// δ of every term; empty for Poisson counts.
+    pub fn bursts(&self) -> &[f32] {
+        self.bursty.as_ref().map_or(&[], |(_, bursts)| &bursts.each)
+    }
+
+    /// The documents as the model sees them.
+    fn text(&self) -> Text<'_> {
+        text_of(self.corpus, self.bursty.as_ref())
+    }
+
     /// The share of all counts that the background explains.
     pub fn background_share(&self) -> f64 {
         let documents = self.corpus.documents_len() as f64;
@@ -156,14 +177,13 @@ impl<'a> Training<'a> {
     pub fn bound(&self, rounds: u64) -> f64 {
         let layer_weights = self.layer_weight_means();
         let links: Vec<Link> = layer_weights.iter().map(LayerWeights::link).collect();
+        let text = self.text();
         let one = |d: usize| {
-            let (terms, counts) = self.corpus.document(d);
             let own = self.own(d);
             let mut estimator = Estimator::new(&self.shape, self.settings.method.of(&self.shape, &own));
             let mut rng = stream(self.settings.seed, BOUND, d as u64, 0);
-            let (words, seen) = (Words { terms, counts }, self.terms.seen());
-            let given = Given { shape: &self.shape, words, seen, links: &links };
-            estimator.bound(&given, &own, rounds, &mut rng) + self.constants[d]
+            let given = Given { shape: &self.shape, words: text.words(d), seen: self.terms.seen(), links: &links };
+            estimator.bound(&given, &own, rounds, &mut rng) + text.constant(d)
         };
         let documents: Vec<f64> = (0..self.corpus.documents_len()).into_par_iter().map(one).collect();
         documents.iter().sum::<f64>() + self.of_weights()
@@ -181,9 +201,8 @@ impl<'a> Training<'a> {
         match &self.network {
             None => Cow::Borrowed(&self.local[0][document * len..][..len]),
             Some(network) => {
-                let (terms, counts) = self.corpus.document(document);
                 let mut at = vec![Lanes::default(); len];
-                network.forward(&Words { terms, counts }, &mut Pass::default(), &mut at);
+                network.forward(&self.text().words(document), &mut Pass::default(), &mut at);
                 Cow::Owned(at)
             }
         }
@@ -217,12 +236,12 @@ impl<'a> Training<'a> {
         }
         let layer_weights = self.layer_weight_means();
         let links: Vec<Link> = layer_weights.iter().map(LayerWeights::link).collect();
-        let (corpus, seen) = (self.corpus, self.terms.seen());
+        let seen = self.terms.seen();
+        let text = text_of(self.corpus, self.bursty.as_ref());
         let steps = settings.epochs.saturating_mul(settings.local_steps);
         let fit = FitSettings { steps, size: settings.size(shape), draws: settings.draws };
         self.local[0].par_chunks_mut(method.parameters_len(shape)).enumerate().for_each(|(d, own)| {
-            let (terms, counts) = corpus.document(d);
-            let given = Given { shape, words: Words { terms, counts }, seen, links: &links };
+            let given = Given { shape, words: text.words(d), seen, links: &links };
             let mut estimator = Estimator::new(shape, method);
             let rng = stream(settings.seed, FINISH, d as u64, 0);
             estimator.add_dependence(method, &given, own, fit, &rng);

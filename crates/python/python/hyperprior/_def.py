@@ -31,10 +31,12 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Args:
         layers: The widths of the layers, the one next to the words first; `"bernoulli:30"` also sets the layer's family.
         family: The family of the other layers: poisson, bernoulli, gaussian or gamma.
-        method: The variational model of a document: mean-field, conway-maxwell, hvm, mixture:J, low-rank:R or flow:L,M.
+        method: The variational model of a document: mean-field, conway-maxwell, hvm, mixture:J,
+            conway-maxwell-mixture:J, low-rank:R or flow:L,M.
         epochs: Number of passes over all documents.
         seed: The random seed; the same seed gives the same numbers as `hyperprior topics`.
         weights: The approximate posterior of the weights: gamma, log-normal or point.
+        words: The distribution of the counts of words: poisson, or negative-binomial for words that come in bursts.
         batch: Documents in a minibatch.
         draws: Draws of a document's latents per step: 1, 2, 4 or 8.
         gamma_shape: The shape of the latents of gamma layers.
@@ -60,6 +62,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed: int = 1,
         *,
         weights: str = "gamma",
+        words: str = "poisson",
         batch: int = 256,
         draws: int = 4,
         gamma_shape: float = 0.3,
@@ -74,6 +77,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.epochs = epochs
         self.seed = seed
         self.weights = weights
+        self.words = words
         self.batch = batch
         self.draws = draws
         self.gamma_shape = gamma_shape
@@ -193,6 +197,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "epochs": whole("epochs", self.epochs, 1, 2**32 - 1),
             "seed": whole("seed", self.seed, 0, _SEED_MAX),
             "weights": among("weights", self.weights, _WEIGHT_POSTERIORS),
+            "words": among("words", self.words, ("poisson", "negative-binomial")),
             "batch": whole("batch", self.batch, 1),
             "draws": whole("draws", self.draws, 1),
             "gamma_shape": number("gamma_shape", self.gamma_shape),

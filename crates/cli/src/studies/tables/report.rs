@@ -141,8 +141,8 @@ impl Report<'_> {
                 100.0 * HELDOUT
             ),
             format!(
-                "{} epochs, {} weights; at most {} held-out documents evaluated, each with {} steps",
-                choice.epochs, choice.weights, choice.measured, choice.steps
+                "{} epochs, {} weights, {} words; at most {} held-out documents evaluated, each with {} steps",
+                choice.epochs, choice.weights, choice.words, choice.measured, choice.steps
             ),
         ];
         let (done, planned) = (self.in_order().count(), self.plan.cells().len());

@@ -2,7 +2,7 @@
 
 use crate::error::CliError;
 use hyperprior_def::heldout::FitSettings;
-use hyperprior_def::{Corpus, Settings, WeightPosterior};
+use hyperprior_def::{Corpus, Settings, WeightPosterior, WordCounts};
 use serde::Serialize;
 use toml::{Table, Value};
 
@@ -34,6 +34,8 @@ pub const CURVE_DOCUMENTS: usize = 200;
 pub struct Choice {
     /// The approximation of the weights' posterior.
     pub weights: WeightPosterior,
+    /// The distribution of the counts of words.
+    pub words: WordCounts,
     /// Passes over the documents.
     pub epochs: u32,
     /// Draws per step.
@@ -47,7 +49,7 @@ pub struct Choice {
 impl Choice {
     /// The settings of training that all cells share.
     pub fn train(&self) -> Settings {
-        Settings::default().weights(self.weights).epochs(self.epochs).draws(self.draws)
+        Settings::default().weights(self.weights).words(self.words).epochs(self.epochs).draws(self.draws)
     }
 
     /// The settings of the fit of a held-out document.
@@ -139,7 +141,8 @@ mod tests {
 
     #[test]
     fn differences_are_named() {
-        let choice = Choice { weights: WEIGHTS, epochs: EPOCHS, draws: DRAWS, steps: STEPS, measured: MEASURED };
+        let words = WordCounts::Poisson;
+        let choice = Choice { weights: WEIGHTS, words, epochs: EPOCHS, draws: DRAWS, steps: STEPS, measured: MEASURED };
         let bible = hyperprior_def::corpus::bible();
         let facts = choice.facts(&bible).expect("facts");
         let kept: Table = toml::from_str(&toml::to_string_pretty(&facts).expect("TOML")).expect("TOML");

@@ -3,11 +3,12 @@
 //! If no two of them share a term, each has a density of its own, and moving them all at once changes the gradient along each by its own
 //! move only. So a few dozen gradients yield the slope of every density on a grid, and thereby all of them, their integrals and draws.
 
-use super::log_linear::{mass, place};
+use super::log_linear::{mass_of, place};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
+use hyperprior_math::vector::exp_shifted_columns;
 use rand::RngExt;
 
 /// The nodes on either side of the mode, and their distance, in standard deviations of the Gaussian there.
@@ -77,11 +78,13 @@ impl ConditionalGrid {
         for ((own, below), scale) in log_densities.chunks_mut(NODES).zip(below.chunks_mut(NODES)).zip(&scales) {
             let top = own.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             // On a regular grid the trapezoidal rule is as exact as the density is smooth.
-            let sum: f64 = own.iter().map(|x| (x - top).exp()).sum();
-            log_integral += top + (APART * scale * sum).ln();
+            let mut heights = [0.0; NODES];
+            heights.copy_from_slice(own);
+            exp_shifted_columns(&mut heights, &[top; NODES]);
+            log_integral += top + (APART * scale * heights.iter().sum::<f64>()).ln();
             let mut total = 0.0;
             for k in 1..NODES {
-                total += APART * mass(own[k - 1] - top, own[k] - top);
+                total += APART * mass_of([own[k - 1], own[k]], [heights[k - 1], heights[k]]);
                 below[k] = total;
             }
             below.iter_mut().for_each(|x| *x /= total);

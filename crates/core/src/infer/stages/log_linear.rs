@@ -8,6 +8,13 @@ pub(super) fn mass(a: f64, b: f64) -> f64 {
     a.max(b).exp() * ratio
 }
 
+/// The same from the exponentials at both ends, up to the same factor as they.
+pub(super) fn mass_of([a, b]: [f64; 2], [exp_a, exp_b]: [f64; 2]) -> f64 {
+    let d = b - a;
+    // The difference of nearly equal numbers would lose digits.
+    if d.abs() < 1e-3 { 0.5 * (exp_a + exp_b) * (1.0 - d * d / 12.0) } else { (exp_b - exp_a) / d }
+}
+
 /// The place in the unit interval that has this mass on its left, and this on its right.
 pub(super) fn place(a: f64, b: f64, [left, right]: [f64; 2]) -> f64 {
     let (d, part) = ((b - a).abs(), if b <= a { left } else { right });
@@ -20,6 +27,17 @@ pub(super) fn place(a: f64, b: f64, [left, right]: [f64; 2]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Catches digits lost where the line is nearly flat, and a wrong series there.
+    #[test]
+    fn exponentials_have_the_same_mass() {
+        for (a, b) in
+            [(0.3_f64, -1.2_f64), (0.5, 0.5), (0.5, 0.5 + 9e-4), (2.0, 2.0 + 1e-8), (-1.0, -1.0011), (-700.0, 3.0)]
+        {
+            let of = mass_of([a, b], [a.exp(), b.exp()]);
+            assert!((of / mass(a, b) - 1.0).abs() < 2e-13, "{a} {b}");
+        }
+    }
 
     /// Catches a wrong sign of the slope and a wrong end: the mass up to a place is that of the line cut off there.
     #[test]

@@ -1,9 +1,11 @@
 //! Compares the estimator with enumeration: at any noise, its mean over z is the derivative of the bound. Means over continuous
 //! latents are computed by quadrature.
 
+mod bursts;
 mod flow;
 mod mixture;
 
+use crate::burst::{Tokens, constant};
 use crate::document::DocumentModel;
 use crate::estimate::{Estimator, Given, Wanted};
 use crate::kernel::layer::Link;
@@ -24,6 +26,8 @@ struct Case {
     terms: TermWeights,
     layer_weights: Vec<LayerWeights>,
     words: (Vec<u32>, Vec<f32>),
+    /// The words one by one, and δ of every term, if they come in bursts.
+    bursty: Option<(Tokens, Vec<f32>)>,
     parameters: Vec<Lanes>,
 }
 
@@ -57,7 +61,7 @@ fn case_of(layers: &[(Family, usize)], method: Method, posterior: WeightPosterio
         parameters[n..].iter_mut().for_each(|lanes| lanes.0.iter_mut().for_each(|x| *x *= 30.0));
     }
     // Different scales for every point of a mixture.
-    let points = if let Method::Mixture(points) = method { points } else { 1 };
+    let points = method.points_len();
     for (i, lanes) in (0..points).flat_map(|i| (i * n + shape.tiles_len()..(i + 1) * n).map(move |at| (i, at))) {
         for (lane, x) in parameters[lanes].0.iter_mut().enumerate() {
             let more = 0.3 * (1.0 + 2.0 * i as f32 + 3.0 * lanes as f32 + 5.0 * lane as f32).sin();
@@ -65,7 +69,8 @@ fn case_of(layers: &[(Family, usize)], method: Method, posterior: WeightPosterio
             *x = (more + if is_conway_maxwell { 0.6 } else { -0.6 }) * shape.lambda_mask()[lanes % n].0[lane];
         }
     }
-    Case { shape, terms, layer_weights, words: (vec![0, 2, 3], vec![2.0, 1.0, 3.0]), parameters }
+    let words = (vec![0, 2, 3], vec![2.0, 1.0, 3.0]);
+    Case { shape, terms, layer_weights, words, bursty: None, parameters }
 }
 
 /// A value for each discrete latent and a quadrature node for each continuous one, with the weight of the nodes.
@@ -109,7 +114,10 @@ type Lambda = (f64, f64);
 
 impl Case {
     fn given<'a>(&'a self, links: &'a [Link<'a>]) -> Given<'a> {
-        let words = Words { terms: &self.words.0, counts: &self.words.1 };
+        let words = match &self.bursty {
+            Some((tokens, bursts)) => tokens.words(0, bursts),
+            None => Words::of((&self.words.0, &self.words.1)),
+        };
         Given { shape: &self.shape, words, seen: self.terms.seen(), links }
     }
 
@@ -148,7 +156,12 @@ impl Case {
     }
 
     fn log_p(&self, z: &[Vec<f64>]) -> Vec<f64> {
-        let model = DocumentModel::new(&self.shape, &self.terms, &self.layer_weights, (&self.words.0, &self.words.1));
+        let mut model =
+            DocumentModel::new(&self.shape, &self.terms, &self.layer_weights, (&self.words.0, &self.words.1));
+        if let Some((_, bursts)) = &self.bursty {
+            let own: Vec<f32> = self.words.0.iter().map(|term| bursts[*term as usize]).collect();
+            model = model.bursty(&own);
+        }
         let mut batch = Batch::zeros(self.shape.latents_len(), z.len());
         for (s, z) in z.iter().enumerate() {
             z.iter().enumerate().for_each(|(i, x)| batch.set(i, s, *x));
@@ -296,8 +309,9 @@ fn check_case(case: Case, method: Method, most: usize) {
             sum.iter_mut().zip(own.0).for_each(|(sum, own)| *sum += weight * f64::from(own));
         }
     }
-    let factorials: f64 = case.words.1.iter().map(|x| ln_factorial(f64::from(*x))).sum();
-    let exact = bound(&case.parameters) + factorials + case.terms.background_sum();
+    let bursts = case.bursty.as_ref().map_or(&[][..], |(_, bursts)| bursts);
+    let of_words = constant(bursts, (&case.words.0, &case.words.1));
+    let exact = bound(&case.parameters) - of_words + case.terms.background_sum();
     assert!((value - exact).abs() < 2e-5 * exact.abs().max(1.0), "the bound is {exact}, not {value}");
     let (n, len) = (case.shape.tiles_len(), case.shape.lambda_len());
     for Place { family, tile, lane, scale } in case.places() {
