@@ -53,7 +53,7 @@ impl FromStr for WordCounts {
     }
 }
 
-/// The share of the words that come after others of their burst, at the start; and the number of words that it is worth for each term.
+/// The share of the words that come after others of their burst, at the start; and how many words it counts as, for each term.
 const START: f64 = 0.15;
 const PRIOR: f64 = 20.0;
 /// The least and the largest δ.
@@ -100,7 +100,7 @@ impl Bursts {
     }
 
     /// Moves the averages by a share towards the counts of a minibatch, and δ to where the bound is largest given these (the M step of an
-    /// EM algorithm in which each word begins a burst or continues one). The prior of a term is worth a few words of all terms.
+    /// EM algorithm in which each word begins a burst or continues one). The prior of a term counts as much as a few words of all terms.
     pub(crate) fn update(&mut self, size: f64, continued: impl Fn(usize) -> f64 + Sync) {
         let each = self.continued.par_iter_mut().enumerate();
         each.for_each(|(v, own)| *own += (size * (continued(v) - f64::from(*own))) as f32);

@@ -5,6 +5,7 @@
 //! the layer below that it raises most; its words are theirs, weighted.
 
 use crate::activity::Activity;
+use crate::burst::mean_length;
 use crate::corpus::Corpus;
 use crate::train::Training;
 use serde::Serialize;
@@ -90,9 +91,10 @@ impl Topics {
     /// From the current state of a training on `corpus`, with up to `words_len` words for each latent.
     pub fn new(training: &Training, corpus: &Corpus, activity: &Activity, words_len: usize) -> Self {
         let (weights, vocabulary) = (training.terms(), corpus.vocabulary());
-        let rates: Vec<Vec<f64>> = (0..weights.width())
-            .map(|k| (0..weights.terms_len()).map(|v| f64::from(weights.mean(v, k))).collect())
-            .collect();
+        // The expected counts.
+        let rate = |v: usize, k: usize| f64::from(weights.mean(v, k)) * mean_length(training.bursts(), v);
+        let rates: Vec<Vec<f64>> =
+            (0..weights.width()).map(|k| (0..weights.terms_len()).map(|v| rate(v, k)).collect()).collect();
         let mut ranked = Ranked::new(rates, activity.means(0));
         let length = corpus.tokens_len() as f64 / corpus.documents_len() as f64;
         let topic = |(place, latent): (usize, &usize)| Topic {

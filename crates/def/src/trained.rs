@@ -1,6 +1,6 @@
 //! A saved model: what is needed to fit new documents, without the training documents.
 
-use crate::burst::WordCounts;
+use crate::burst::{WordCounts, mean_length};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::network::Network;
@@ -188,7 +188,8 @@ impl Trained {
     /// # Panics
     /// There is no such latent.
     pub fn words(&self, latent: usize, len: usize) -> Vec<Word> {
-        let rates: Vec<f64> = (0..self.vocabulary.len()).map(|v| f64::from(self.terms.mean(v, latent))).collect();
+        let rate = |v: usize| f64::from(self.terms.mean(v, latent)) * mean_length(&self.bursts, v);
+        let rates: Vec<f64> = (0..self.vocabulary.len()).map(rate).collect();
         words(&rates, &self.vocabulary, len)
     }
 

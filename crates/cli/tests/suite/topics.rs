@@ -38,6 +38,8 @@ fn the_summary_has_every_field() {
         "layers",
         "method",
         "weights",
+        "words",
+        "overdispersion",
         "seed",
         "documents",
         "terms",
@@ -385,4 +387,25 @@ fn an_interrupted_training_resumes_to_the_same_numbers() {
     // A finished run has no checkpoint, and another folder has no run.
     assert_eq!(run(&format!("resume {broken} --quiet")).status.code(), Some(66));
     assert_eq!(run("resume no-such-folder").status.code(), Some(66));
+}
+
+/// Words of the Bible come in bursts: the bound and the perplexity of hidden words are far better, and a saved run keeps it.
+#[test]
+fn words_may_come_in_bursts() {
+    let plain = json(&format!("{SMALL} --weights point"));
+    let bursty = json(&format!("{SMALL} --weights point --words negative-binomial"));
+    assert_eq!(
+        (&bursty["words"], &plain["words"], &plain["overdispersion"]),
+        (&json!("negative-binomial"), &json!("poisson"), &json!(1.0))
+    );
+    assert!(number(&bursty["overdispersion"]) > 1.5, "{}", bursty["overdispersion"]);
+    assert!(number(&bursty["elbo_heldout"]) > number(&plain["elbo_heldout"]) + 0.2);
+    assert!(number(&bursty["completion_perplexity"]) < 0.8 * number(&plain["completion_perplexity"]));
+    let folder = Folder::new("bursts");
+    let new = folder.file("new.txt", "the lord spoke to moses, and moses spoke to the lord\n");
+    let out = folder.path("run").display().to_string();
+    printed(&format!("{SMALL} --words negative-binomial --quiet --out {out}"));
+    let found = json(&format!("topics infer {out} {new}"));
+    assert!(number(&found["elbo"]) < 0.0, "{found}");
+    assert_refused([("topics bible --words 8".to_owned(), 2, "--top-words")]);
 }

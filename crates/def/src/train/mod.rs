@@ -3,7 +3,7 @@
 mod batch;
 mod start;
 
-use crate::burst::{Bursts, Text, Tokens, WordCounts};
+use crate::burst::{Bursts, Text, Tokens, WordCounts, mean_length};
 use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 use crate::estimate::{Estimator, Given};
@@ -163,7 +163,10 @@ impl<'a> Training<'a> {
     /// The share of all counts that the background explains.
     pub fn background_share(&self) -> f64 {
         let documents = self.corpus.documents_len() as f64;
-        documents * self.terms.background_sum() / self.corpus.tokens_len() as f64
+        let bursts = self.bursts();
+        let of_term = |v: usize| f64::from(self.terms.background(v)) * mean_length(bursts, v);
+        let sum = if bursts.is_empty() { self.terms.background_sum() } else { (0..bursts.len()).map(of_term).sum() };
+        documents * sum / self.corpus.tokens_len() as f64
     }
 
     /// The contribution of q(weights) and of the background to the bound.
