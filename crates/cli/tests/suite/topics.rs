@@ -407,5 +407,5 @@ fn words_may_come_in_bursts() {
     printed(&format!("{SMALL} --words negative-binomial --quiet --out {out}"));
     let found = json(&format!("topics infer {out} {new}"));
     assert!(number(&found["elbo"]) < 0.0, "{found}");
-    assert_refused([("topics bible --words 8".to_owned(), 2, "--top-words")]);
+    assert_refused([("topics bible --words 8".to_owned(), 64, "--top-words")]);
 }
