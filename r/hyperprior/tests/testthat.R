@@ -1,0 +1,4 @@
+library(testthat)
+library(hyperprior)
+
+test_check("hyperprior")
