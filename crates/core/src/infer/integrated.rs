@@ -1,7 +1,6 @@
 //! Posteriors with few coupled latents by adaptive quadrature: those that take no time at all always, others if nothing before is trusted.
 
 use super::budget::Work;
-use super::method::Method;
 use super::result::{ESS_MIN, Inferred, QuadratureSummary};
 use super::settings::{Correction, InferSettings};
 use super::stages::adaptive_importance::effective;
@@ -51,7 +50,7 @@ pub(super) fn integrated(
 ) -> Result<Option<Integrated>> {
     let settings = work.settings;
     let is_over = work.ledger.is_stopped || work.ledger.is_spent();
-    let is_wanted = is_default(settings) && settings.correct == Correction::ResampleMove && !is_over;
+    let is_wanted = settings.is_free() && settings.correct == Correction::ResampleMove && !is_over;
     // Before the draws of thousands of latents are restored.
     if !is_wanted || !may_suit(whitened.model()) {
         return Ok(None);
@@ -108,11 +107,6 @@ fn accurate(nested: &Nested, quadrature: &Quadrature, settings: &InferSettings) 
     let ess = if is_exact { share * z.draws_len() as f64 } else { of_theta.ess };
     let summary = QuadratureSummary { integrated, conditioned, is_gaussian, is_exact, khat: of_theta.khat, ess };
     is_accurate.then_some(Integrated { z, log_evidence, summary })
-}
-
-/// Whether nothing was asked for that quadrature cannot give.
-pub(super) fn is_default(settings: &InferSettings) -> bool {
-    settings.method == Method::Auto && settings.moves.is_none() && settings.steps.is_none()
 }
 
 /// Replaces the draws with those by quadrature.

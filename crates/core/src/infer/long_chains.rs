@@ -1,7 +1,6 @@
 //! Long chains of the No-U-Turn sampler: the last resort of `auto`, and a method of its own.
 
 use super::budget::Work;
-use super::integrated::is_default;
 use super::method::Method;
 use super::result::{ESS_MIN, Inferred, NutsSummary, SmcSummary};
 use super::settings::InferSettings;
@@ -38,7 +37,7 @@ pub(super) fn needs_chains(
     let is_evidence_good = inferred.bounds.log_evidence.standard_error <= EVIDENCE_ERROR_MAX;
     let is_doubtful = inferred.verdict() != Verdict::Trust || !inferred.psis.is_good() || !is_evidence_good;
     let is_stopped = inferred.is_stopped || inferred.superchains.as_ref().is_none_or(|found| found.stopped);
-    is_default(settings)
+    settings.is_free()
         && is_doubtful
         && inferred.improper.is_empty()
         && !is_stopped

@@ -101,6 +101,12 @@ impl Default for InferSettings {
 }
 
 impl InferSettings {
+    /// Whether the draws may come from elsewhere than the approximation that is fitted: if no method, number of steps or number of moves
+    /// was asked for.
+    pub(super) fn is_free(&self) -> bool {
+        self.method == Method::Auto && self.moves.is_none() && self.steps.is_none()
+    }
+
     /// The whitening to fit in. For mean-field it is diagonal: a full whitening would bring dependence back in.
     pub(super) fn whitening(&self, full: &Whitening) -> Whitening {
         match self.method {

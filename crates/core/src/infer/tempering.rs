@@ -1,7 +1,6 @@
 //! Posteriors whose modes chains do not move between: tempered sequential Monte Carlo, if nothing before is trusted.
 
 use super::budget::Work;
-use super::integrated::is_default;
 use super::result::{DIVERGENT_MAX, Inferred, MoveSummary, NutsSummary, RHAT_MAX, SmcSummary};
 use super::stages::deciles::have_same_deciles;
 use super::stages::missed_modes::missed_mode;
@@ -33,7 +32,7 @@ fn is_needed(inferred: &Inferred, run: &SuperchainRun, work: &Work) -> bool {
     let has_many = inferred.z.columns_len() > FULL_MAX;
     let is_slow = |nuts: &NutsSummary| has_many && nuts.rhat <= RHAT_MAX && nuts.agrees && !nuts.has_converged();
     let may_help = |nuts: &NutsSummary| nuts.divergent <= DIVERGENT_MAX && !nuts.stopped && !is_slow(nuts);
-    is_default(work.settings)
+    work.settings.is_free()
         && inferred.nuts.as_ref().is_none_or(may_help)
         && inferred.improper.is_empty()
         && !inferred.is_stopped

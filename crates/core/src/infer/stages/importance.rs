@@ -67,7 +67,7 @@ pub(in crate::infer) fn weigh(
     let heavy = heaviest(&drawn, &log_weights, HEAVY);
     let of_q = log_weights.clone();
     let psis = smooth(&mut log_weights);
-    let is_free = settings.method == Method::Auto && settings.correct == Correction::ResampleMove;
+    let is_free = settings.is_free() && settings.correct == Correction::ResampleMove;
     // Moves do not carry draws between the components of a mixture.
     let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
     if is_free
