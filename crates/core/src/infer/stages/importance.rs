@@ -1,5 +1,6 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
 
+use super::division::may_suit;
 use super::mixture_importance::{KHAT_MAX, mixture_importance};
 use super::nested_laplace::{Nested, nested_laplace};
 use super::resample::{OVERSAMPLED, draw, heaviest, resampled, taken, thinned};
@@ -16,6 +17,7 @@ use crate::objective::{BoundSettings, Bounds, Estimate};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::special::log_sum_exp;
+use rayon::prelude::*;
 
 /// How many draws with large importance weights superchains may start from.
 const HEAVY: usize = 8;
@@ -70,13 +72,15 @@ pub(in crate::infer) fn weigh(
     let is_free = settings.is_free() && settings.correct == Correction::ResampleMove;
     // Moves do not carry draws between the components of a mixture.
     let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
+    // Posteriors that quadrature may suit have long tails more often, and it knows these.
     if is_free
         && is_uneven
+        && !may_suit(whitened.model())
         && let Some(adapted) = mixture_importance(whitened, (&drawn, &of_q), len, settings.seed)?
     {
         let mut smoothed = adapted.log_weights.clone();
         let found = smooth(&mut smoothed);
-        if found.is_good() && found.khat < psis.khat {
+        if found.is_good() && found.khat < psis.khat && has_known_variances(&adapted.u, &adapted.log_weights) {
             let heavy = heaviest(&adapted.u, &adapted.log_weights, HEAVY);
             let bounds = Bounds { log_evidence: log_mean(&adapted.log_weights, 1, len), ..bounds };
             let u = resampled(&adapted.u, &smoothed, settings.draws);
@@ -91,6 +95,19 @@ pub(in crate::infer) fn weigh(
         Correction::Resample | Correction::ResampleMove => resampled(&drawn, &log_weights, settings.draws),
     };
     Ok(Weighed { u, heavy, psis, of_q, source: Source::Fitted, bounds })
+}
+
+/// Whether the weights times the squares of each latent are reliable as well: rare draws far out may determine a standard deviation
+/// though they hardly change the sum of the weights.
+fn has_known_variances(u: &Batch, log_weights: &[f64]) -> bool {
+    let log_sum = log_sum_exp(log_weights);
+    (0..u.columns_len()).into_par_iter().all(|i| {
+        let column = u.column(i);
+        let mean: f64 = column.iter().zip(log_weights).map(|(x, w)| (w - log_sum).exp() * x).sum();
+        let mut squares: Vec<f64> =
+            column.iter().zip(log_weights).map(|(x, w)| w + 2.0 * (x - mean).abs().ln()).collect();
+        smooth(&mut squares).khat <= KHAT_MAX
+    })
 }
 
 /// The draws of a nested approximation that are kept.
