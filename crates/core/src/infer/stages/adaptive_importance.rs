@@ -7,6 +7,9 @@ use hyperprior_math::special::{ln_gamma, log_sum_exp};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
+/// The largest k̂ of weights that have a variance.
+pub(super) const KHAT_MAX: f64 = 0.5;
+
 /// The degrees of freedom of a proposal for k latents: the tails of many need not be as long.
 fn df(k: usize) -> f64 {
     (2 * k).max(8) as f64
@@ -55,8 +58,14 @@ impl Proposal {
         Some(Self { mean, scale })
     }
 
+    /// So much wider that long tails have draws too.
+    pub(super) fn much_wider(&self) -> Self {
+        let wider = wider(DEFENSIVE, self.mean.len());
+        Self { mean: self.mean.clone(), scale: self.scale.iter().map(|x| wider * x).collect() }
+    }
+
     /// A value.
-    pub(super) fn value(&self, rng: &mut Stream) -> Vec<f64> {
+    fn value(&self, rng: &mut Stream) -> Vec<f64> {
         let k = self.mean.len();
         let e: Vec<f64> = (0..k).map(|_| StandardNormal.sample(rng)).collect();
         let df = df(k);
@@ -71,7 +80,7 @@ impl Proposal {
     }
 
     /// The same, with room for as many numbers.
-    pub(super) fn squared_distance_with(&self, x: &[f64], t: &mut [f64]) -> f64 {
+    fn squared_distance_with(&self, x: &[f64], t: &mut [f64]) -> f64 {
         let mut squared = 0.0;
         for i in 0..x.len() {
             let row = &self.scale[packed(i, 0)..=packed(i, i)];
@@ -83,7 +92,7 @@ impl Proposal {
     }
 
     /// The log density at the location.
-    pub(super) fn log_height(&self) -> f64 {
+    fn log_height(&self) -> f64 {
         let k = self.mean.len();
         let (df, d) = (df(k), k as f64);
         let log_scale: f64 = (0..k).map(|i| self.scale[packed(i, i)].ln()).sum();
@@ -104,7 +113,7 @@ impl Proposal {
 }
 
 /// How far the log density of k latents is below that at the location, at this squared distance from it.
-pub(super) fn log_tail(squared: f64, k: usize) -> f64 {
+fn log_tail(squared: f64, k: usize) -> f64 {
     -0.5 * (df(k) + k as f64) * (squared / df(k)).ln_1p()
 }
 
@@ -117,49 +126,81 @@ pub(super) fn relevance(squared: f64, k: usize) -> f64 {
 const WIDE: f64 = 0.2;
 const KERNELS: usize = 128;
 /// How much wider than the proposal the wide part of a defensive mixture is, for up to four latents.
-pub(super) const DEFENSIVE: f64 = 3.0;
+const DEFENSIVE: f64 = 3.0;
 
-/// A mixture of narrow distributions at weighted values, which follows curved posteriors, and a wide one, which leaves no tail out (mixture
-/// population Monte Carlo; Cappé, Douc, Guillin, Marin and Robert, 2008).
-pub(super) struct Kernels {
-    wide: Proposal,
-    narrow: Vec<Proposal>,
+/// A Student t distribution in a mixture.
+pub(super) struct Part {
+    log_share: f64,
+    log_height: f64,
+    t: Proposal,
 }
 
-impl Kernels {
-    /// At these values. `None` if they do not span the space.
-    pub(super) fn of(values: &[Vec<f64>], log_weights: &[f64], wide: Proposal) -> Option<Self> {
+impl Part {
+    pub(super) fn new(share: f64, t: Proposal) -> Self {
+        Self { log_share: share.ln(), log_height: t.log_height(), t }
+    }
+
+    /// The log of the share times the density at a value, and the squared distance of the value; with room for as many numbers.
+    pub(super) fn log_density(&self, x: &[f64], room: &mut [f64]) -> (f64, f64) {
+        let squared = self.t.squared_distance_with(x, room);
+        (self.log_share + self.log_height + log_tail(squared, x.len()), squared)
+    }
+}
+
+/// Student t distributions that follow curved posteriors, beside a wide one, which leaves no tail out (a defensive mixture; Hesterberg,
+/// 1995).
+pub(super) struct TMixture {
+    /// The first is the wide one.
+    parts: Vec<Part>,
+}
+
+impl TMixture {
+    /// These parts, whatever the sum of their shares is, beside a wide one.
+    pub(super) fn of_parts(mut parts: Vec<Part>, wide: Proposal) -> Self {
+        let total: f64 = parts.iter().map(|part| part.log_share.exp()).sum();
+        parts.iter_mut().for_each(|part| part.log_share += ((1.0 - WIDE) / total).ln());
+        parts.insert(0, Part::new(WIDE, wide));
+        Self { parts }
+    }
+
+    /// Narrow ones at these values. `None` if they do not span the space.
+    pub(super) fn kernels(values: &[Vec<f64>], log_weights: &[f64], wide: Proposal) -> Option<Self> {
         let k = wide.mean.len() as f64;
         // The bandwidth of Silverman (1986).
         let bandwidth = (4.0 / ((k + 2.0) * KERNELS as f64)).powf(1.0 / (k + 4.0));
         let scale = Proposal::of(values, log_weights, bandwidth)?.scale;
-        let at = |s: usize| Proposal { mean: values[s].clone(), scale: scale.clone() };
-        let narrow = systematic(log_weights, log_sum_exp(log_weights), KERNELS, MIDDLE).map(at).collect();
-        Some(Self { wide, narrow })
+        let at = |s: usize| Part::new(1.0, Proposal { mean: values[s].clone(), scale: scale.clone() });
+        let parts = systematic(log_weights, log_sum_exp(log_weights), KERNELS, MIDDLE).map(at).collect();
+        Some(Self::of_parts(parts, wide))
     }
 
-    /// One proposal beside a much wider one, so that long tails have draws too (a defensive mixture; Hesterberg, 1995).
+    /// One proposal.
     pub(super) fn defensive(proposal: Proposal) -> Self {
-        let wider = wider(DEFENSIVE, proposal.mean.len());
-        let scale = proposal.scale.iter().map(|x| wider * x).collect();
-        Self { wide: Proposal { mean: proposal.mean.clone(), scale }, narrow: vec![proposal] }
+        let wide = proposal.much_wider();
+        Self::of_parts(vec![Part::new(1.0, proposal)], wide)
+    }
+
+    /// The number of distributions.
+    pub(super) fn len(&self) -> usize {
+        self.parts.len()
     }
 
     /// A value, and its log density.
     pub(super) fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
-        let is_wide = rng.random::<f64>() < WIDE;
-        let from = if is_wide { &self.wide } else { &self.narrow[rng.random_range(0..self.narrow.len())] };
-        let x = from.value(rng);
+        let mut left = rng.random::<f64>();
+        let part = self.parts.iter().find(|part| {
+            left -= part.log_share.exp();
+            left < 0.0
+        });
+        let x = part.unwrap_or(&self.parts[0]).t.value(rng);
         let log_density = self.log_density(&x);
         (x, log_density)
     }
 
     /// The log density at a value.
     pub(super) fn log_density(&self, x: &[f64]) -> f64 {
-        let each = ((1.0 - WIDE) / self.narrow.len() as f64).ln();
-        let mut logs: Vec<f64> = self.narrow.iter().map(|kernel| each + kernel.log_density(x)).collect();
-        logs.push(WIDE.ln() + self.wide.log_density(x));
-        log_sum_exp(&logs)
+        let room = &mut vec![0.0; x.len()];
+        log_sum_exp(&self.parts.iter().map(|part| part.log_density(x, room).0).collect::<Vec<_>>())
     }
 }
 
@@ -194,10 +235,10 @@ mod tests {
     fn the_density_is_that_of_the_draws() {
         let proposal = || Proposal { mean: vec![1.0, -2.0], scale: vec![0.5, 0.3, 2.0] };
         let values: Vec<Vec<f64>> = (0..500).map(|s| proposal().draw(&mut stream(4, 0, 0, s)).0).collect();
-        let kernels = Kernels::of(&values, &vec![0.0; 500], proposal()).unwrap();
+        let kernels = TMixture::kernels(&values, &vec![0.0; 500], proposal()).unwrap();
         let one = |rng: &mut Stream| proposal().draw(rng);
         let many = |rng: &mut Stream| kernels.draw(rng);
-        let mixed = Kernels::defensive(proposal());
+        let mixed = TMixture::defensive(proposal());
         let defensive = |rng: &mut Stream| mixed.draw(rng);
         for draw in [&one as &dyn Fn(&mut Stream) -> (Vec<f64>, f64), &many, &defensive] {
             let len = 100_000;

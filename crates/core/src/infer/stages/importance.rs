@@ -1,7 +1,7 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
 
-use super::division::may_suit;
-use super::mixture_importance::{KHAT_MAX, mixture_importance};
+use super::adaptive_importance::KHAT_MAX;
+use super::mixture_importance::mixture_importance;
 use super::nested_laplace::{Nested, nested_laplace};
 use super::resample::{OVERSAMPLED, draw, heaviest, resampled, taken, thinned};
 use super::whitened::WhitenedModel;
@@ -72,18 +72,16 @@ pub(in crate::infer) fn weigh(
     let is_free = settings.is_free() && settings.correct == Correction::ResampleMove;
     // Moves do not carry draws between the components of a mixture.
     let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
-    // Posteriors that quadrature may suit have long tails more often, and it knows these.
     if is_free
         && is_uneven
-        && !may_suit(whitened.model())
         && let Some(adapted) = mixture_importance(whitened, (&drawn, &of_q), len, settings.seed)?
     {
         let mut smoothed = adapted.log_weights.clone();
         let found = smooth(&mut smoothed);
-        if found.is_good() && found.khat < psis.khat && has_known_variances(&adapted.u, &adapted.log_weights) {
+        let u = resampled(&adapted.u, &smoothed, settings.draws);
+        if found.is_good() && found.khat < psis.khat && has_known_variances(&u) {
             let heavy = heaviest(&adapted.u, &adapted.log_weights, HEAVY);
             let bounds = Bounds { log_evidence: log_mean(&adapted.log_weights, 1, len), ..bounds };
-            let u = resampled(&adapted.u, &smoothed, settings.draws);
             return Ok(Weighed { u, heavy, psis: found, of_q, source: Source::Mixture(adapted.components), bounds });
         }
     }
@@ -97,16 +95,14 @@ pub(in crate::infer) fn weigh(
     Ok(Weighed { u, heavy, psis, of_q, source: Source::Fitted, bounds })
 }
 
-/// Whether the weights times the squares of each latent are reliable as well: rare draws far out may determine a standard deviation
-/// though they hardly change the sum of the weights.
-fn has_known_variances(u: &Batch, log_weights: &[f64]) -> bool {
-    let log_sum = log_sum_exp(log_weights);
+/// Whether the squares of each latent have a variance, by their k̂: of tails that are longer than its own a mixture shows the near part,
+/// and its weights do not tell what it leaves out.
+fn has_known_variances(u: &Batch) -> bool {
     (0..u.columns_len()).into_par_iter().all(|i| {
         let column = u.column(i);
-        let mean: f64 = column.iter().zip(log_weights).map(|(x, w)| (w - log_sum).exp() * x).sum();
-        let mut squares: Vec<f64> =
-            column.iter().zip(log_weights).map(|(x, w)| w + 2.0 * (x - mean).abs().ln()).collect();
-        smooth(&mut squares).khat <= KHAT_MAX
+        let mean = moments(column).0;
+        let mut log_squares: Vec<f64> = column.iter().map(|x| 2.0 * (x - mean).abs().ln()).collect();
+        smooth(&mut log_squares).khat <= KHAT_MAX
     })
 }
 
@@ -171,8 +167,24 @@ fn log_mean(log_weights: &[f64], each: usize, proposed: usize) -> Estimate {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 mod tests {
     use super::*;
+    use hyperprior_math::random::stream;
+    use rand_distr::{Distribution, StudentT};
+
+    /// Catches tails that are taken for known: draws of Student t distributions, of which the squares of the first have a variance.
+    #[test]
+    fn squares_of_long_tails_have_no_variance() {
+        for seed in 1..4 {
+            let draws = |df: f64| {
+                let (t, mut rng) = (StudentT::new(df).unwrap(), stream(seed, 0, 0, 0));
+                Batch::from_columns((0..4000).map(|_| t.sample(&mut rng)).collect(), 4000)
+            };
+            assert!(has_known_variances(&draws(30.0)));
+            assert!(!has_known_variances(&draws(2.0)));
+        }
+    }
 
     #[test]
     fn the_error_of_a_mean_is_that_of_its_groups() {

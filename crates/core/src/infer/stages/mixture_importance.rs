@@ -2,7 +2,7 @@
 //! a mixture of Student t distributions is fitted to weighted draws, and new draws from it get weights in turn.
 
 use super::adaptive_importance::{
-    DEFENSIVE, Proposal, effective, log_tail, relevance, tempered, weighted_moments, wider,
+    KHAT_MAX, Part, Proposal, TMixture, effective, relevance, tempered, weighted_moments,
 };
 use super::resample::{BLOCK, MIDDLE, systematic};
 use super::whitened::WhitenedModel;
@@ -10,9 +10,8 @@ use crate::diagnostics::psis::psis;
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, Stream, stream};
+use hyperprior_math::random::{Purpose, stream};
 use hyperprior_math::special::log_sum_exp;
-use rand::RngExt;
 use rayon::prelude::*;
 
 /// The most latents: a component has a covariance of its own.
@@ -24,92 +23,49 @@ const POINTS: usize = 8;
 const FITTED: usize = 4000;
 const ITERATIONS: usize = 8;
 const SHARE_MIN: f64 = 1e-3;
-/// The draws of a round, the most rounds, how many of these may have as many draws as are wanted, and the k̂ at which they do and end.
+/// The draws of a round, the most rounds, and how many of these may have as many draws as are wanted.
 const ROUND: usize = 4000;
 const ROUNDS: u64 = 8;
 const LONG_ROUNDS: u64 = 4;
-pub(super) const KHAT_MAX: f64 = 0.5;
-/// The share of the wide distribution.
-const WIDE: f64 = 0.2;
 
-/// A Student t distribution in a mixture.
-struct Part {
-    log_share: f64,
-    log_height: f64,
-    t: Proposal,
+/// A mixture fitted by expectation-maximisation to these points. `None` if they do not span the space.
+fn fitted(points: &[Vec<f64>], components: usize) -> Option<TMixture> {
+    let (k, equal) = (points.first()?.len(), vec![0.0; points.len()]);
+    let (mean, covariance) = weighted_moments(points, &equal)?;
+    let wide = Proposal::new(mean, &covariance)?.much_wider();
+    let narrower = (components as f64).powf(-2.0 / k as f64);
+    let narrow: Vec<f64> = covariance.into_iter().map(|x| narrower * x).collect();
+    let at = |c: usize| Proposal::new(points[c * points.len() / components].clone(), &narrow);
+    let mut parts = (0..components).map(|c| Some(Part::new(1.0, at(c)?))).collect::<Option<Vec<_>>>()?;
+    for _ in 0..ITERATIONS {
+        parts = next(&parts, points, &narrow)?;
+    }
+    Some(TMixture::of_parts(parts, wide))
 }
 
-impl Part {
-    fn new(share: f64, t: Proposal) -> Self {
-        Self { log_share: share.ln(), log_height: t.log_height(), t }
-    }
-
-    /// The log of the share times the density at a value, and the squared distance of the value.
-    fn log_density(&self, x: &[f64], room: &mut [f64]) -> (f64, f64) {
-        let squared = self.t.squared_distance_with(x, room);
-        (self.log_share + self.log_height + log_tail(squared, x.len()), squared)
-    }
-}
-
-/// Student t distributions. The first is wide, and leaves no tail out.
-struct TMixture {
-    parts: Vec<Part>,
-}
-
-impl TMixture {
-    /// Fitted by expectation-maximisation to these points, beside a wide distribution. `None` if they do not span the space.
-    fn fitted(points: &[Vec<f64>], components: usize) -> Option<Self> {
-        let (k, equal) = (points.first()?.len(), vec![0.0; points.len()]);
-        let wide = Proposal::of(points, &equal, wider(DEFENSIVE, k))?;
-        let narrower = (components as f64).powf(-2.0 / k as f64);
-        let narrow: Vec<f64> = weighted_moments(points, &equal)?.1.into_iter().map(|x| narrower * x).collect();
-        let at = |c: usize| Proposal::new(points[c * points.len() / components].clone(), &narrow);
-        let own = 1.0 / components as f64;
-        let mut parts = (0..components).map(|c| Some(Part::new(own, at(c)?))).collect::<Option<Vec<_>>>()?;
-        for _ in 0..ITERATIONS {
-            parts = next(&parts, points, &narrow)?;
-        }
-        let total: f64 = parts.iter().map(|part| part.log_share.exp()).sum();
-        parts.iter_mut().for_each(|part| part.log_share += ((1.0 - WIDE) / total).ln());
-        parts.insert(0, Part::new(WIDE, wide));
-        Some(Self { parts })
-    }
-
-    /// A value.
-    fn value(&self, rng: &mut Stream) -> Vec<f64> {
-        let mut left = rng.random::<f64>();
-        let part = self.parts.iter().find(|part| {
-            left -= part.log_share.exp();
-            left < 0.0
-        });
-        part.unwrap_or(&self.parts[0]).t.value(rng)
-    }
-
-    /// The log density at a value.
-    fn log_density(&self, x: &[f64]) -> f64 {
-        let room = &mut vec![0.0; x.len()];
-        log_sum_exp(&self.parts.iter().map(|part| part.log_density(x, room).0).collect::<Vec<_>>())
-    }
-
-    /// `len` draws with their log importance weights.
-    fn weighted(&self, model: &dyn Model, len: usize, seed: u64, number: u64) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
-        let blocks: Vec<usize> = (0..len).step_by(BLOCK).collect();
-        let found: Vec<(Vec<Vec<f64>>, Vec<f64>)> = blocks
-            .into_par_iter()
-            .map(|first| {
-                let own = first..(first + BLOCK).min(len);
-                let of = |s: usize| self.value(&mut stream(seed, Purpose::MixtureImportance.step(), number, s as u64));
-                let values: Vec<Vec<f64>> = own.map(of).collect();
-                let u = batch(&values);
-                let mut log_weights = vec![0.0; values.len()];
-                model.log_joint(&u, &mut log_weights)?;
-                log_weights.iter_mut().zip(&values).for_each(|(w, x)| *w -= self.log_density(x));
-                Ok((values, log_weights))
-            })
-            .collect::<Result<_>>()?;
-        let (values, log_weights): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-        Ok((values.concat(), log_weights.concat().into_iter().map(known).collect()))
-    }
+/// `len` draws of a mixture with their log importance weights.
+fn weighted(
+    mixture: &TMixture,
+    model: &dyn Model,
+    len: usize,
+    seed: u64,
+    number: u64,
+) -> Result<(Vec<Vec<f64>>, Vec<f64>)> {
+    let blocks: Vec<usize> = (0..len).step_by(BLOCK).collect();
+    let found: Vec<(Vec<Vec<f64>>, Vec<f64>)> = blocks
+        .into_par_iter()
+        .map(|first| {
+            let own = first..(first + BLOCK).min(len);
+            let of = |s: usize| mixture.draw(&mut stream(seed, Purpose::MixtureImportance.step(), number, s as u64));
+            let (values, log_densities): (Vec<Vec<f64>>, Vec<f64>) = own.map(of).unzip();
+            let mut log_weights = vec![0.0; values.len()];
+            model.log_joint(&batch(&values), &mut log_weights)?;
+            log_weights.iter_mut().zip(log_densities).for_each(|(w, log_density)| *w = known(*w - log_density));
+            Ok((values, log_weights))
+        })
+        .collect::<Result<_>>()?;
+    let (values, log_weights): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+    Ok((values.concat(), log_weights.concat()))
 }
 
 /// The next components of an expectation-maximisation. Each has a few further points, so that its covariance is known, which are spread
@@ -190,12 +146,12 @@ pub(super) fn mixture_importance(
         let points: Vec<Vec<f64>> =
             systematic(&weights, log_sum_exp(&weights), FITTED, MIDDLE).map(|s| values[s].clone()).collect();
         let components = ((effective(&weights) as usize) / (POINTS * k)).clamp(1, COMPONENTS_MAX);
-        let Some(mixture) = TMixture::fitted(&points, components) else { break };
+        let Some(mixture) = fitted(&points, components) else { break };
         let own = if is_last { len } else { ROUND };
-        (values, log_weights) = mixture.weighted(whitened, own, seed, round)?;
+        (values, log_weights) = weighted(&mixture, whitened, own, seed, round)?;
         let khat = psis(&mut log_weights.clone()).khat;
         if is_last && khat <= KHAT_MAX || round + 1 == ROUNDS {
-            return Ok(Some(Adapted { u: batch(&values), log_weights, components: mixture.parts.len() }));
+            return Ok(Some(Adapted { u: batch(&values), log_weights, components: mixture.len() }));
         }
         is_last = is_last || khat <= KHAT_MAX || round + LONG_ROUNDS >= ROUNDS;
     }

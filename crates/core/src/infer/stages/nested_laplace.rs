@@ -5,7 +5,7 @@
 //! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
 //! chains, where Laplace's method is not enough.
 
-use super::adaptive_importance::{Kernels, Proposal, effective, tempered, wider};
+use super::adaptive_importance::{KHAT_MAX, Proposal, TMixture, effective, tempered, wider};
 use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
 use super::resample::{MIDDLE, OVERSAMPLED, systematic};
@@ -34,8 +34,6 @@ const LEARNING_ROUNDS: u64 = 12;
 const ATTEMPTS: u64 = 3;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
-/// With a larger k̂ of the weights of θ, a better distribution is tried.
-const KHAT_MAX: f64 = 0.5;
 /// The values of θ, and draws of x for each, with which Laplace's method is tried, and the share of draws that must be effective, or else
 /// chains are integrated out on grids.
 const TRIED: usize = 32;
@@ -158,13 +156,13 @@ impl Parts<'_> {
 
 impl Parts<'_> {
     /// A better distribution for θ, by these log weights: with kernels where they are large, if there are few θ.
-    fn next(&self, found: &[(Conditional, f64, f64)], log_weights: &[f64]) -> Option<Kernels> {
+    fn next(&self, found: &[(Conditional, f64, f64)], log_weights: &[f64]) -> Option<TMixture> {
         let k = self.theta.len();
         let wide = self.proposal(found, log_weights, wider(WIDER[0], k))?;
         if k > SEARCHED_MAX {
-            return Some(Kernels::defensive(wide));
+            return Some(TMixture::defensive(wide));
         }
-        Kernels::of(&self.thetas(found), log_weights, wide)
+        TMixture::kernels(&self.thetas(found), log_weights, wide)
     }
 }
 
@@ -180,7 +178,7 @@ pub(in crate::infer) fn nested_laplace(
         mean: parts.theta.iter().map(|i| parts.mean[*i]).collect(),
         scale: parts.scale.iter().map(|x| wider(WIDER[0], parts.theta.len()) * x).collect(),
     };
-    let mut from = Kernels::defensive(parts.learnt(first, seed)?);
+    let mut from = TMixture::defensive(parts.learnt(first, seed)?);
     let mut paths: Option<Vec<Path>> = None;
     for attempt in 0..ATTEMPTS {
         let found = parts.explore(&|rng| from.draw(rng), KEPT, seed, KEPT_STREAM + attempt)?;

@@ -1,6 +1,6 @@
 //! Draws of posteriors by adaptive quadrature, with importance weights.
 
-use super::adaptive_importance::{Kernels, Proposal, effective, tempered, wider};
+use super::adaptive_importance::{Proposal, TMixture, effective, tempered, wider};
 use super::division::{DRAWN, KEPT, LEARNT};
 use super::given_theta::Given;
 use super::line_density::LineDistribution;
@@ -48,7 +48,7 @@ enum Outer {
     /// There is no θ: the others have this distribution.
     None(Given),
     Line(LineDistribution),
-    Kernels(Kernels),
+    Kernels(TMixture),
 }
 
 /// The share of the levels at either end that are kept one by one, and how many of the others are joined.
@@ -240,7 +240,7 @@ impl Quadrature<'_> {
             let weight = |(theta, log_q): &Valued| Ok(self.log_marginal(k, &at(theta))?.map(|m| m - log_q));
             found.par_iter().map(weight).collect()
         };
-        let mut kernels: Option<Kernels> = None;
+        let mut kernels: Option<TMixture> = None;
         for number in 0..LEARNING_ROUNDS {
             let found = drawn(&|rng| proposal.draw(rng), LEARNT, number);
             // Far away the others may not be known, and the next proposal need not be wide enough for that.
@@ -250,7 +250,7 @@ impl Quadrature<'_> {
             let (weights, _) = tempered(&weights, 3.0 * k as f64 + 8.0);
             let Some(next) = Proposal::of(&thetas, &weights, wider(WIDER[0], k)) else { return Ok(None) };
             if even > EVEN {
-                kernels = Kernels::of(&thetas, &weights, next);
+                kernels = TMixture::kernels(&thetas, &weights, next);
                 break;
             }
             proposal = next;
@@ -264,7 +264,7 @@ impl Quadrature<'_> {
             let thetas: Vec<Vec<f64>> = found.iter().map(|(theta, _)| theta.clone()).collect();
             // With more kernels where the weights are large.
             kernels = Proposal::of(&thetas, &weights, wider(WIDER[0], k))
-                .and_then(|wide| Kernels::of(&thetas, &weights, wide));
+                .and_then(|wide| TMixture::kernels(&thetas, &weights, wide));
             if psis(&mut weights).is_good() {
                 let found = found.into_iter().map(|(theta, log_q)| (at(&theta), log_q)).collect();
                 return Ok(Some((found, Outer::Kernels(from))));
