@@ -1,8 +1,7 @@
 //! Coordinates of latents relative to the location and scale of their distributions.
 
 use super::distribution::Distribution;
-use super::expression::{Expr, Expressions, Node};
-use super::node::{Graph, Random};
+use super::expression::{Expr, Expressions};
 
 /// The degree of centring of a latent: 1 if it is centred.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -26,13 +25,9 @@ pub(crate) struct Centring {
 pub(crate) struct Degrees(pub(crate) Vec<Option<Centring>>);
 
 impl Degrees {
-    /// The degree of a random node's latent.
-    pub(super) fn of(&self, graph: &Graph, node: &Random) -> Option<Centring> {
-        let [value] = node.value[..] else { return None };
-        match graph.arena.node(value) {
-            Node::Leaf(l) => self.0.get(l as usize).copied().flatten(),
-            _ => None,
-        }
+    /// The degree of a latent of the graph.
+    pub(super) fn of(&self, leaf: usize) -> Option<Centring> {
+        self.0.get(leaf).copied().flatten()
     }
 }
 

@@ -375,6 +375,11 @@ impl Expressions {
     /// (x − mean)ᵀ precision (x − mean).
     fn energy(&mut self, x: &[Expr], mean: &[Expr], precision: &[Expr]) -> Expr {
         let n = x.len();
+        if let Some((factor, values)) = self.common_factor(precision) {
+            let constants = self.constants(&values);
+            let energy = self.energy(x, mean, &constants);
+            return self.multiply(factor, energy);
+        }
         let distance: Vec<Expr> = x.iter().zip(mean).map(|(x, m)| self.subtract(*x, *m)).collect();
         let mut terms = Vec::with_capacity(n);
         for i in 0..n {

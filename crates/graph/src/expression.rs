@@ -6,6 +6,7 @@
 
 use super::operation::{Binary, Ternary, Unary};
 use hashbrown::HashTable;
+use std::collections::BTreeMap;
 
 /// A scalar expression of a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +70,8 @@ pub(crate) struct Expressions {
     members: Vec<Expr>,
     index: HashTable<u32>,
     list_index: HashTable<u32>,
+    /// The log determinants of matrices that are inverses of others.
+    pub(super) log_determinants: BTreeMap<Vec<Expr>, Expr>,
     /// Scratch space for the terms of a sum.
     pub(super) collected: Vec<(Expr, f64)>,
 }

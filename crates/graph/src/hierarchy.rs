@@ -2,7 +2,7 @@
 
 use super::distribution::Distribution;
 use super::expression::{Expr, Node};
-use super::node::{AnyDistribution, Graph};
+use super::node::Graph;
 
 /// Effects of effects, to this depth, are relative to each other; longer chains to their beginning.
 const NESTED: usize = 4;
@@ -42,11 +42,11 @@ pub(super) fn candidates(graph: &Graph) -> Vec<bool> {
     graph
         .leaves
         .iter()
-        .map(|leaf| {
-            let node = &graph.random[leaf.random as usize];
-            let AnyDistribution::Scalar(distribution) = &node.distribution else { return false };
-            node.bounds.is_none()
-                && scales(distribution).iter().any(|e| of(e).0)
+        .enumerate()
+        .map(|(l, leaf)| {
+            let Some(distribution) = graph.distribution_of(l) else { return false };
+            graph.random[leaf.random as usize].bounds.is_none()
+                && scales(&distribution).iter().any(|e| of(e).0)
                 && !distribution.parameters().iter().any(|e| of(e).1)
         })
         .collect()
@@ -55,10 +55,9 @@ pub(super) fn candidates(graph: &Graph) -> Vec<bool> {
 /// Marks the latents on which the scales of candidates depend.
 pub(super) fn scale_latents(graph: &Graph, candidates: &[bool]) -> Vec<bool> {
     let mut is_wanted = vec![false; graph.arena.len()];
-    for (l, leaf) in graph.leaves.iter().enumerate() {
-        if let (true, AnyDistribution::Scalar(own)) = (candidates[l], &graph.random[leaf.random as usize].distribution)
-        {
-            scales(own).into_iter().for_each(|e| is_wanted[e.0 as usize] = true);
+    for l in 0..graph.leaves.len() {
+        if let Some(own) = graph.distribution_of(l).filter(|_| candidates[l]) {
+            scales(&own).into_iter().for_each(|e| is_wanted[e.0 as usize] = true);
         }
     }
     let mut found = vec![false; graph.leaves.len()];
@@ -76,9 +75,8 @@ pub(super) fn scale_latents(graph: &Graph, candidates: &[bool]) -> Vec<bool> {
 /// Marks the candidates in long chains, such as the states of a random walk: each is the location of the next. Relative to the one before,
 /// every state would depend on all before it.
 pub(super) fn chained(graph: &Graph, candidates: &[bool]) -> Vec<bool> {
-    let node = |l: usize| &graph.random[graph.leaves[l].random as usize];
-    let parameters = |l: usize| match &node(l).distribution {
-        AnyDistribution::Scalar(distribution) if candidates[l] => distribution.parameters(),
+    let parameters = |l: usize| match graph.distribution_of(l) {
+        Some(distribution) if candidates[l] => distribution.parameters(),
         _ => Vec::new(),
     };
     // How many candidates come before each expression, one after another; and how many after.

@@ -1,6 +1,6 @@
 //! Matrices of expressions: inner products, determinants and inverses by Cholesky factorisation.
 
-use super::expression::{Expr, Expressions};
+use super::expression::{Expr, Expressions, Node};
 use super::operation::Unary;
 
 impl Expressions {
@@ -34,16 +34,63 @@ impl Expressions {
         rows
     }
 
+    /// The expression of which all entries of a positive definite matrix are multiples, and the constants: of a covariance σ² R, for
+    /// example, with known correlations R.
+    pub(super) fn common_factor(&self, a: &[Expr]) -> Option<(Expr, Vec<f64>)> {
+        let mut factor = None;
+        let mut constants = Vec::with_capacity(a.len());
+        for e in a {
+            let (own, constant) = match self.node(*e) {
+                Node::Constant(0.0) => (None, 0.0),
+                Node::Constant(_) => return None,
+                Node::Linear { list, weights, constant: 0.0 } if self.list(list).len() == 1 => {
+                    (Some(self.list(list)[0]), self.weights(list, weights)[0])
+                }
+                _ => (Some(*e), 1.0),
+            };
+            if own.is_some_and(|own| *factor.get_or_insert(own) != own) {
+                return None;
+            }
+            constants.push(constant);
+        }
+        // Of a negative factor the constants would not be positive definite.
+        factor.filter(|_| constants[0] > 0.0).map(|factor| (factor, constants))
+    }
+
+    /// Numbers as expressions.
+    pub(super) fn constants(&mut self, values: &[f64]) -> Vec<Expr> {
+        values.iter().map(|x| self.constant(*x)).collect()
+    }
+
     /// log |a| of a symmetric positive definite matrix.
     pub(super) fn log_determinant(&mut self, a: &[Expr], n: usize) -> Expr {
+        if let Some(known) = self.log_determinants.get(a) {
+            return *known;
+        }
+        if let Some((factor, values)) = self.common_factor(a) {
+            let constants = self.constants(&values);
+            let (own, log) = (self.log_determinant(&constants, n), self.log(factor));
+            return self.linear(&[(own, 1.0), (log, n as f64)], 0.0);
+        }
         let rows = self.cholesky(a, n);
-        let terms: Vec<(Expr, f64)> = (0..n).map(|i| (self.log(rows[i][i]), 2.0)).collect();
+        self.log_determinant_of(&rows)
+    }
+
+    /// 2 Σ log Lᵢᵢ.
+    fn log_determinant_of(&mut self, rows: &[Vec<Expr>]) -> Expr {
+        let terms: Vec<(Expr, f64)> = rows.iter().enumerate().map(|(i, row)| (self.log(row[i]), 2.0)).collect();
         self.linear(&terms, 0.0)
     }
 
     /// The inverse of a symmetric positive definite matrix.
     pub(super) fn inverse(&mut self, a: &[Expr], n: usize) -> Vec<Expr> {
+        if let Some((factor, values)) = self.common_factor(a) {
+            let constants = self.constants(&values);
+            let (inverse, factor) = (self.inverse(&constants, n), self.unary(Unary::Reciprocal, factor));
+            return inverse.into_iter().map(|entry| self.multiply(factor, entry)).collect();
+        }
         let rows = self.cholesky(a, n);
+        let log_determinant = self.log_determinant_of(&rows);
         let zero = self.constant(0.0);
         // L⁻¹ by forward substitution, column j from the diagonal down.
         let mut inverse = vec![zero; n * n];
@@ -64,6 +111,8 @@ impl Expressions {
                 out[j * n + i] = out[i * n + j];
             }
         }
+        let of_inverse = self.scale(log_determinant, -1.0);
+        self.log_determinants.insert(out.clone(), of_inverse);
         out
     }
 }

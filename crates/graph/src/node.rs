@@ -63,6 +63,28 @@ impl Graph {
         self.random.iter().filter(|r| r.is_observed).map(|r| r.name.as_str())
     }
 
+    /// The distribution of a latent; for an element of a normal or a Student t vector, that with its own mean and, as its precision, the
+    /// diagonal entry, so that the scale is that given the other elements.
+    pub(super) fn distribution_of(&self, leaf: usize) -> Option<Distribution> {
+        let Leaf { expr, random, .. } = self.leaves[leaf];
+        let node = &self.random[random as usize];
+        let of_element = |mean: &[Expr], precision: &[Expr]| {
+            let k = node.value.iter().position(|value| *value == expr)?;
+            Some((mean[k], precision[k * (mean.len() + 1)]))
+        };
+        match &node.distribution {
+            AnyDistribution::Scalar(distribution) => Some(distribution.clone()),
+            AnyDistribution::Vector(VectorDistribution::MultivariateNormal { mean, precision }) => {
+                of_element(mean, precision).map(|(mean, precision)| Distribution::Normal { mean, precision })
+            }
+            AnyDistribution::Vector(VectorDistribution::MultivariateStudentT { mean, precision, df }) => {
+                let of = |(mean, precision)| Distribution::StudentT { mean, precision, df: *df };
+                of_element(mean, precision).map(of)
+            }
+            AnyDistribution::Vector(_) => None,
+        }
+    }
+
     /// The place of a node in the source.
     pub(super) fn origin(&self, node: &Random) -> Option<&str> {
         node.origin.map(|at| self.origins[at as usize].as_str())

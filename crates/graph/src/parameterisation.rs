@@ -186,14 +186,14 @@ impl Learnt {
 mod tests {
     use super::*;
     use crate::builder::GraphBuilder;
-    use crate::distribution::Distribution;
+    use crate::distribution::{Distribution, VectorDistribution};
     use hyperprior_math::random::stream;
     use rand::RngExt;
 
     /// Effects of every kind that can be centred to a degree, and an observation of each.
     fn hierarchy() -> Graph {
         let mut g = GraphBuilder::new();
-        let (zero, one, four) = (g.constant(0.0), g.constant(1.0), g.constant(4.0));
+        let (zero, one, four, quarter) = (g.constant(0.0), g.constant(1.0), g.constant(4.0), g.constant(0.25));
         let mean = g.stochastic("mean", Distribution::Normal { mean: zero, precision: one }, None, None).unwrap();
         let rate = g.stochastic("rate", Distribution::Gamma { shape: four, rate: one }, None, None).unwrap();
         let kinds = [
@@ -209,6 +209,25 @@ mod tests {
             let effect = g.stochastic(&format!("effect[{}]", k + 1), kind, None, None).unwrap();
             let seen = Distribution::Normal { mean: effect, precision: one };
             g.stochastic(&format!("y[{}]", k + 1), seen, None, Some(0.5)).unwrap();
+        }
+        // The covariance of the first vector is a multiple of a known one, the second has another structure.
+        let (zero_two, half_rate) = (vec![mean, zero], g.multiply(rate, quarter));
+        let covariance = [rate, half_rate, half_rate, rate];
+        let inverse = g.inverse(&covariance, 2);
+        let more = g.add(rate, one);
+        let vectors = [
+            VectorDistribution::MultivariateNormal { mean: zero_two.clone(), precision: inverse },
+            VectorDistribution::MultivariateStudentT {
+                mean: zero_two,
+                precision: vec![rate, quarter, quarter, more],
+                df: four,
+            },
+        ];
+        for (k, kind) in vectors.into_iter().enumerate() {
+            let names = [1, 2].map(|i| format!("vector[{},{i}]", k + 1));
+            let own = g.stochastic_vector(&names, kind, None).unwrap();
+            let seen = Distribution::Normal { mean: own[1], precision: one };
+            g.stochastic(&format!("seen[{}]", k + 1), seen, None, Some(0.5)).unwrap();
         }
         g.build().unwrap()
     }
@@ -254,7 +273,7 @@ mod tests {
     fn every_degree_is_the_same_model() {
         let graph = hierarchy();
         let all = candidates(&graph);
-        assert_eq!(all.iter().filter(|is| **is).count(), 7);
+        assert_eq!(all.iter().filter(|is| **is).count(), 11);
         for degree in [0.0, 0.3, 0.8] {
             let centring = Centring { degree: Degree::Fixed(degree), reference: [0.4, -0.7], is_chained: false };
             let degrees = Degrees(all.iter().map(|is| is.then_some(centring)).collect());

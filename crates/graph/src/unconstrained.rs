@@ -93,8 +93,8 @@ fn active(graph: &Graph, degrees: &Degrees) -> (Vec<bool>, Vec<bool>) {
             if let AnyDistribution::Scalar(Distribution::Uniform { lower, upper }) = node.distribution {
                 stack.extend([lower, upper]);
             }
-            if let (AnyDistribution::Scalar(distribution), Some(_)) = (&node.distribution, degrees.of(graph, node)) {
-                stack.extend(distribution.parameters());
+            for own in own_leaves(graph, r).filter(|l| degrees.of(*l).is_some()) {
+                stack.extend(graph.distribution_of(own).iter().flat_map(Distribution::parameters));
             }
         }
     };
@@ -167,7 +167,7 @@ impl Unconstrained {
             };
             if has_chains {
                 expected[i] = match graph.arena.node(e) {
-                    Node::Leaf(l) => this.expected(graph, l as usize, degrees).unwrap_or(made[i]),
+                    Node::Leaf(l) => this.expected(l as usize, degrees).unwrap_or(made[i]),
                     _ => {
                         shape.take(&graph.arena, e);
                         shape.make(&mut this.arena, |e| expected[e.0 as usize], |_| unmade)
@@ -217,7 +217,7 @@ impl Unconstrained {
         graph: &Graph,
         (r, l, degrees): (usize, usize, &Degrees),
         constraint: &Constraint,
-        Made { made, expected }: Made,
+        of: Made,
     ) -> Result<Option<Expr>, GraphError> {
         let node = &graph.random[r];
         match &node.distribution {
@@ -226,19 +226,9 @@ impl Unconstrained {
                 Ok(None)
             }
             AnyDistribution::Scalar(distribution) => {
-                let (lower, upper) = self.ends(graph, distribution, node, constraint, made);
+                let (lower, upper) = self.ends(graph, distribution, node, constraint, of.made);
                 let is_free = constraint.lower.is_empty() && constraint.upper.is_empty();
-                if let Some(degree) = degrees.of(graph, node).filter(|_| is_free)
-                    && let Some(mut place) = self.arena.place_of(distribution, |e| made[e.0 as usize])
-                {
-                    if degree.is_chained
-                        && let Some(Place { location, .. }) =
-                            self.arena.place_of(distribution, |e| expected[e.0 as usize])
-                    {
-                        place.location = location;
-                    }
-                    let (value, jacobian) = self.locate(graph, l, degree, place);
-                    self.leaves[l] = Some(value);
+                if is_free && let Some(jacobian) = self.locate(graph, (l, degrees), of) {
                     return Ok(Some(jacobian));
                 }
                 let transform = match (lower, upper) {
@@ -262,19 +252,24 @@ impl Unconstrained {
                         .to_owned(),
             }),
             AnyDistribution::Vector(_) => {
+                let mut jacobians = Vec::new();
                 for leaf in own_leaves(graph, r) {
-                    self.leaves[leaf] =
-                        Some(self.add_coordinate(graph, leaf, Support::Real, Known::default(), Transform::Identity));
+                    if let Some(jacobian) = self.locate(graph, (leaf, degrees), of) {
+                        jacobians.push((jacobian, 1.0));
+                    } else {
+                        let own =
+                            self.add_coordinate(graph, leaf, Support::Real, Known::default(), Transform::Identity);
+                        self.leaves[leaf] = Some(own);
+                    }
                 }
-                Ok(None)
+                Ok((!jacobians.is_empty()).then(|| self.arena.linear(&jacobians, 0.0)))
             }
         }
     }
 
     /// What a latent of a chain is expected to be.
-    fn expected(&mut self, graph: &Graph, l: usize, degrees: &Degrees) -> Option<Expr> {
-        let node = &graph.random[graph.leaves[l].random as usize];
-        degrees.of(graph, node).filter(|centring| centring.is_chained)?;
+    fn expected(&mut self, l: usize, degrees: &Degrees) -> Option<Expr> {
+        degrees.of(l).filter(|centring| centring.is_chained)?;
         match self.coordinates.iter().rev().find(|coordinate| coordinate.leaf == l)?.transform {
             Transform::Located { location, is_log: false, .. } => Some(location),
             Transform::Located { location, is_log: true, .. } => Some(self.arena.unary(Unary::Exp, location)),
@@ -282,15 +277,15 @@ impl Unconstrained {
         }
     }
 
-    /// A latent relative to the location and scale of its distribution, and the log Jacobian.
-    fn locate(
-        &mut self,
-        graph: &Graph,
-        l: usize,
-        Centring { degree, reference, .. }: Centring,
-        place: Place,
-    ) -> (Expr, Expr) {
-        let Place { location, log_scale, is_log } = place;
+    /// A latent relative to the location and scale of its distribution, if it has a degree; returns the log Jacobian.
+    fn locate(&mut self, graph: &Graph, (l, degrees): (usize, &Degrees), of: Made) -> Option<Expr> {
+        let Centring { degree, reference, is_chained } = degrees.of(l)?;
+        let distribution = graph.distribution_of(l)?;
+        let Place { mut location, log_scale, is_log } =
+            self.arena.place_of(&distribution, |e| of.made[e.0 as usize])?;
+        if is_chained {
+            location = self.arena.place_of(&distribution, |e| of.expected[e.0 as usize])?.location;
+        }
         let [at, log_at] = reference;
         let degree = match degree {
             Degree::Fixed(x) => self.arena.constant(x),
@@ -311,7 +306,10 @@ impl Unconstrained {
         let (away, factor) = (self.arena.subtract(coordinate, kept), self.arena.unary(Unary::Exp, log_scale));
         let scaled = self.arena.multiply(factor, away);
         let x = self.arena.add(location, scaled);
-        if is_log { (self.arena.unary(Unary::Exp, x), self.arena.add(log_scale, x)) } else { (x, log_scale) }
+        let (value, jacobian) =
+            if is_log { (self.arena.unary(Unary::Exp, x), self.arena.add(log_scale, x)) } else { (x, log_scale) };
+        self.leaves[l] = Some(value);
+        Some(jacobian)
     }
 
     /// The bounds of a continuous latent.

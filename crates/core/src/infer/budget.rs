@@ -78,6 +78,14 @@ pub(super) struct Work<'a> {
     pub(super) session: Session<'a>,
 }
 
+impl Work<'_> {
+    /// Whether other draws may replace those of the approximation: the settings leave that open, and there is time.
+    pub(super) fn may_replace(&self) -> bool {
+        let is_over = self.ledger.is_stopped || self.ledger.is_spent();
+        self.settings.is_free() && self.settings.correct == Correction::ResampleMove && !is_over
+    }
+}
+
 /// When a fit ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Length {

@@ -2,7 +2,7 @@
 
 use super::budget::Work;
 use super::result::{ESS_MIN, Inferred, QuadratureSummary};
-use super::settings::{Correction, InferSettings};
+use super::settings::InferSettings;
 use super::stages::adaptive_importance::effective;
 use super::stages::division::may_suit;
 use super::stages::importance::KeptDraws;
@@ -49,10 +49,8 @@ pub(super) fn integrated(
     work: &mut Work,
 ) -> Result<Option<Integrated>> {
     let settings = work.settings;
-    let is_over = work.ledger.is_stopped || work.ledger.is_spent();
-    let is_wanted = settings.is_free() && settings.correct == Correction::ResampleMove && !is_over;
     // Before the draws of thousands of latents are restored.
-    if !is_wanted || !may_suit(whitened.model()) {
+    if !work.may_replace() || !may_suit(whitened.model()) {
         return Ok(None);
     }
     let (z, ends, n) = (whitened.restored(u), whitened.restored(ends), whitened.latents().len());

@@ -1,7 +1,7 @@
 //! Distributions of vectors and matrices.
 
 use super::{check, numbers, scatter};
-use hyperprior_graph::{Graph, GraphBuilder, Marginalise, VectorDistribution};
+use hyperprior_graph::{Distribution, Graph, GraphBuilder, Marginalise, VectorDistribution};
 
 /// A simplex, a random precision matrix, and normals with that precision.
 pub fn vectors() -> Graph {
@@ -48,5 +48,35 @@ fn vector_distributions_have_the_right_gradient() {
         assert!((at("logdet", s) - determinant.ln()).abs() < 1e-9);
         assert!((at("sigma[1,1]", s) - c / determinant).abs() < 1e-9 * (c / determinant));
         assert_eq!(at("omega[1,2]", s), b);
+    }
+}
+
+/// Catches a wrong determinant or quadratic form of a matrix that is a multiple of a known one, or the inverse of another: the density
+/// of two normals with covariance v R (R has correlation .6), and with covariance R + v on the diagonal.
+#[test]
+fn normals_with_known_correlations_have_their_density() {
+    for is_multiple in [true, false] {
+        let mut g = GraphBuilder::new();
+        let (one, correlation) = (g.constant(1.0), g.constant(0.6));
+        let v = g.stochastic("v", Distribution::Exponential { rate: one }, None, None).unwrap();
+        let (diagonal, other) = match is_multiple {
+            true => (v, g.multiply(v, correlation)),
+            false => (g.add(v, one), correlation),
+        };
+        let precision = g.inverse(&[diagonal, other, other, diagonal], 2);
+        let mean = numbers(&mut g, &[0.5, -0.5]);
+        let names = ["x[1]".to_owned(), "x[2]".to_owned()];
+        let observed: &[f64] = &[1.5, 0.3];
+        g.stochastic_vector(&names, VectorDistribution::MultivariateNormal { mean, precision }, Some(observed))
+            .unwrap();
+        let model = g.build().unwrap().model().unwrap();
+        for v in [0.2_f64, 1.0, 7.0] {
+            let [a, b] = if is_multiple { [v, 0.6 * v] } else { [1.0 + v, 0.6] };
+            let (determinant, x, y) = (a * a - b * b, 1.0, 0.8);
+            let energy = (a * (x * x + y * y) - 2.0 * b * x * y) / determinant;
+            let expected = -v - (2.0 * std::f64::consts::PI).ln() - 0.5 * determinant.ln() - 0.5 * energy;
+            let found = model.log_density(&[v]).unwrap();
+            assert!((found - expected).abs() < 1e-12, "{found} and {expected}");
+        }
     }
 }

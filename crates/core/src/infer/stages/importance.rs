@@ -47,12 +47,13 @@ pub(in crate::infer) struct Weighed {
     pub(in crate::infer) bounds: Bounds,
 }
 
-/// Draws from a fitted approximation, and resamples them as the settings say.
+/// Draws from a fitted approximation, and resamples them as the settings say; or from a better one that may replace it.
 pub(in crate::infer) fn weigh(
     whitened: &WhitenedModel<dyn Model + '_>,
     q: &Variational,
     fitted: &Fitted,
     settings: &InferSettings,
+    may_replace: bool,
 ) -> Result<Weighed> {
     let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
     let len = settings.draws * OVERSAMPLED;
@@ -69,10 +70,9 @@ pub(in crate::infer) fn weigh(
     let heavy = heaviest(&drawn, &log_weights, HEAVY);
     let of_q = log_weights.clone();
     let psis = smooth(&mut log_weights);
-    let is_free = settings.is_free() && settings.correct == Correction::ResampleMove;
     // Moves do not carry draws between the components of a mixture.
     let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
-    if is_free
+    if may_replace
         && is_uneven
         && let Some(adapted) = mixture_importance(whitened, (&drawn, &of_q), len, settings.seed)?
     {
