@@ -266,7 +266,8 @@ fn finish(
     let (whitened, q) = (&whitened, &q);
     let ends = &whitened.whiten(ends);
     work.session.enter("importance weights");
-    let Weighed { mut u, heavy, psis, of_q, source, bounds } = weigh(whitened, q, &fitted, settings, work.may_replace())?;
+    let Weighed { mut u, heavy, psis, of_q, source, bounds } =
+        weigh(whitened, q, &fitted, settings, work.may_replace())?;
     // Draws of other approximations do not depend on where the fit ended.
     let has_converged = if source == Source::Fitted { has_converged } else { Some(true) };
     let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());

@@ -29,9 +29,11 @@ pub(super) const SEARCHED_MAX: usize = 8;
 const SEARCHED: usize = 96;
 const SEARCH_ROUNDS: u64 = 20;
 const SEARCH_STREAM: u64 = 3;
-/// The most rounds in which the marginal is learnt, how often draws are repeated with a better proposal, and their random streams.
+/// The most rounds in which the marginal is learnt, how often draws are repeated with a better proposal, the share of θ that is effective at
+/// the end (another attempt takes less time than moves of many latents), and their random streams.
 const LEARNING_ROUNDS: u64 = 12;
 const ATTEMPTS: u64 = 3;
+const EVEN_MIN: f64 = 0.45;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
 /// The values of θ, and draws of x for each, with which Laplace's method is tried, and the share of draws that must be effective, or else
@@ -191,7 +193,7 @@ pub(in crate::infer) fn nested_laplace(
         let nested = draws(&parts, &found, paths.as_deref(), len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
         let is_even =
-            effective(&nested.of_theta) > KEPT as f64 / 5.0 && psis(&mut nested.of_theta.clone()).khat <= KHAT_MAX;
+            effective(&nested.of_theta) > EVEN_MIN * KEPT as f64 && psis(&mut nested.of_theta.clone()).khat <= KHAT_MAX;
         if attempt + 1 == ATTEMPTS || is_even {
             return Ok(Some(nested));
         }
