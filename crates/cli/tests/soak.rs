@@ -39,7 +39,7 @@ fn train(seed: u64) {
     let mut training =
         Training::new(&corpus, &Settings::default().layers(layers).epochs(5).seed(seed)).expect("a training");
     (0..5).for_each(|_| {
-        training.run_epoch();
+        training.run_epoch().expect("an epoch");
     });
     let mut saved = Vec::new();
     training.save(&mut saved).expect("memory");

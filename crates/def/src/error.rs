@@ -11,6 +11,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
+    /// A device for the training cannot be used.
+    #[error("{reason}; train on the device `cpu` instead")]
+    Device {
+        /// Why.
+        reason: String,
+    },
     /// A file could not be opened or read.
     #[error("cannot read `{}`: {reason}; {}", path.display(), remedy(reason))]
     Read {

@@ -64,7 +64,7 @@ pub struct Theme {
 /// let bible = corpus::bible().subset(&[0, 1, 2, 3]);
 /// let layers = vec![Layer { family: Family::Poisson, width: 3 }];
 /// let mut training = Training::new(&bible, &Settings::default().layers(layers)).unwrap();
-/// training.run_epoch();
+/// training.run_epoch().unwrap();
 /// let topics = Topics::new(&training, &bible, &Activity::new(&training, &bible), 5);
 /// assert_eq!((topics.topics.len(), topics.topics[0].words.len()), (3, 5));
 /// ```
@@ -193,7 +193,7 @@ mod tests {
         let settings = Settings { layers, epochs: 40, batch: 20, ..Settings::default() };
         let mut training = Training::new(corpus, &settings).expect("settings");
         (0..settings.epochs).for_each(|_| {
-            training.run_epoch();
+            training.run_epoch().expect("an epoch");
         });
         let topics = Topics::new(&training, corpus, &Activity::new(&training, corpus), 4);
         let lowest = topics.topics[0].latent;

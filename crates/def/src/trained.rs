@@ -38,7 +38,7 @@ struct Head {
 ///
 /// let bible = corpus::bible();
 /// let mut training = Training::new(&bible, &Settings::default().epochs(1))?;
-/// training.run_epoch();
+/// training.run_epoch()?;
 /// let mut file = Vec::new();
 /// training.save_model(None, &mut file)?;
 /// let trained = Trained::load(file.as_slice())?;

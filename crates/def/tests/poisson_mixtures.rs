@@ -28,7 +28,7 @@ fn trained() -> (&'static Corpus, &'static Training<'static>) {
         let settings = Settings::default().layers(vec![Layer { family: Family::Poisson, width: 2 }]).epochs(5);
         let mut training = Training::new(corpus, &settings).unwrap();
         (0..settings.epochs).for_each(|_| {
-            training.run_epoch();
+            training.run_epoch().unwrap();
         });
         training
     });

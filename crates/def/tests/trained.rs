@@ -41,7 +41,7 @@ fn trained_on<'a>(
     let settings = Settings::default().layers(layers).method(method).words(words).epochs(80).batch(40);
     let mut training = Training::new(corpus, &settings).unwrap();
     (0..settings.epochs).for_each(|_| {
-        training.run_epoch();
+        training.run_epoch().unwrap();
     });
     let mut file = Vec::new();
     training.save_model(None, &mut file).unwrap();

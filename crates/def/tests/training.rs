@@ -39,7 +39,7 @@ fn true_topics_are_recovered() {
             let settings = settings(family, Method::Hvm).weights(weights);
             let mut training = Training::new(&train, &settings).unwrap();
             (0..settings.epochs).for_each(|_| {
-                training.run_epoch();
+                training.run_epoch().unwrap();
             });
             let predictor = Predictor::new(&training, FitSettings::default()).unwrap();
             for holdout in [Holdout::Types, Holdout::Tokens] {
@@ -71,11 +71,11 @@ fn a_network_infers_the_topics_of_documents() {
             if epoch == 70 {
                 training.save(&mut saved).unwrap();
             }
-            training.run_epoch();
+            training.run_epoch().unwrap();
         }
         let mut resumed = Training::load(&train, saved.as_slice()).unwrap();
         (70..settings.epochs).for_each(|_| {
-            resumed.run_epoch();
+            resumed.run_epoch().unwrap();
         });
         assert_eq!((training.history(), training.bound(1)), (resumed.history(), resumed.bound(1)));
         let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Holdout::Tokens).unwrap();
@@ -102,7 +102,7 @@ fn continuous_layers_recover_them_too() {
         let settings = settings(lowest, method).layers(layers);
         let mut training = Training::new(&train, &settings).unwrap();
         (0..settings.epochs).for_each(|_| {
-            training.run_epoch();
+            training.run_epoch().unwrap();
         });
         let found = Predictor::new(&training, FitSettings::default()).unwrap().heldout(&test, Holdout::Types).unwrap();
         assert!(found.perplexity < 28.0 && found.elbo_per_word < 0.0, "{lowest} {method}: {found:?}");
@@ -117,7 +117,7 @@ fn the_bound_rises_and_is_the_same_on_any_number_of_threads() {
         pool.install(|| {
             let mut training = Training::new(&corpus, &settings(Family::Poisson, Method::LowRank(2))).unwrap();
             let before = training.bound(1);
-            let epochs: Vec<f64> = (0..8).map(|_| training.run_epoch().objective).collect();
+            let epochs: Vec<f64> = (0..8).map(|_| training.run_epoch().unwrap().objective).collect();
             let after = training.bound(1);
             assert!(after > before + 100.0, "{before} {after}");
             (epochs, after, training.activations(3))
@@ -143,12 +143,12 @@ fn resumes(words: WordCounts) {
         if epoch == 23 {
             whole.save(&mut saved).unwrap();
         }
-        whole.run_epoch();
+        whole.run_epoch().unwrap();
     }
     let mut resumed = Training::load(&corpus, saved.as_slice()).unwrap();
     assert_eq!(resumed.epoch(), 23);
     (23..settings.epochs).for_each(|_| {
-        resumed.run_epoch();
+        resumed.run_epoch().unwrap();
     });
     let (mut one, mut other) = (Vec::new(), Vec::new());
     whole.save(&mut one).unwrap();

@@ -178,7 +178,7 @@ fn train(corpus: &Corpus, settings: &Settings, watch: &mut Watch) -> Result<Outc
     let mut training = Training::new(corpus, settings).map_err(|error| error.to_string())?;
     let words = corpus.tokens_len() as f64;
     for number in 1..=settings.epochs {
-        let epoch = training.run_epoch();
+        let epoch = training.run_epoch().map_err(|error| error.to_string())?;
         if watch.report("epochs", number.into(), settings.epochs.into(), Some(epoch.objective / words)).is_break() {
             break;
         }

@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut training = Training::new(&corpus, &settings)?;
         let step = |training: &mut Training| {
             let start = Instant::now();
-            training.run_epoch();
+            training.run_epoch().expect("an epoch");
             start.elapsed().as_secs_f64()
         };
         let spent: Vec<f64> = (0..STEPS).map(|_| step(&mut training)).collect();

@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let began = Instant::now();
         let mut training = Training::new(&train, &settings)?;
         (0..settings.epochs).for_each(|_| {
-            training.run_epoch();
+            training.run_epoch().expect("an epoch");
         });
         let seconds = began.elapsed().as_secs_f64();
         let predictor = Predictor::new(&training, FitSettings::default())?;

@@ -32,7 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let mut training = Training::new(&corpus, &settings)?;
     tell("started", &meter);
-    training.run_epoch();
+    training.run_epoch().expect("an epoch");
     tell("an epoch", &meter);
     println!("training took {:.1} s", began.elapsed().as_secs_f64());
     if let Some(peak) = resident_peak() {

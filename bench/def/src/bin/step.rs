@@ -50,7 +50,7 @@ fn time(folder: &Path, epochs: u32, threads: usize) -> Result<(), Box<dyn Error>
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let epoch = |training: &mut Training| {
         let (start, busy) = (Instant::now(), processors());
-        training.run_epoch();
+        training.run_epoch().expect("an epoch");
         let spent = [start.elapsed().as_secs_f64(), processors() - busy];
         spent.map(|seconds| seconds * 1e3 / COPIES as f64)
     };
@@ -75,7 +75,7 @@ fn trace(folder: &Path, epochs: u32) -> Result<(), Box<dyn Error>> {
     write(&folder.join("background.f64"), background)?;
     state(folder, "start_", "", &corpus, &training)?;
     for step in 0..epochs.min(FOLLOWED) {
-        training.run_epoch();
+        training.run_epoch().expect("an epoch");
         state(folder, "", &format!("_{step}"), &corpus, &training)?;
     }
     Ok(())

@@ -12,7 +12,7 @@ use crate::topics;
 use clap::Args;
 use hyperprior::infer::InferSettings;
 use hyperprior::targets::CountTarget;
-use hyperprior_def::{Family, Layer, Settings};
+use hyperprior_def::{Device, Family, Layer, Settings};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -129,6 +129,7 @@ impl Demo {
             heldout: 0.1,
             words: 8,
             save_every: SAVE_EVERY,
+            device: Device::Cpu,
             read: None,
             train: Settings::default().layers(layers).seed(self.seed),
         };

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use crate::run_dir::SAVE_EVERY;
 use crate::topics::{Config, Input, Job, Layers};
 use clap::{Args, Subcommand};
-use hyperprior_def::{Error, Family, Method, Settings, WeightPosterior, WordCounts};
+use hyperprior_def::{Device, Error, Family, Method, Settings, WeightPosterior, WordCounts};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -71,6 +71,9 @@ pub struct Topics {
     /// Draws of a document's latents per step: 1, 2, 4 or 8
     #[arg(long, default_value_t = Settings::default().draws, value_name = "N")]
     draws: usize,
+    /// Where to train: cpu, cuda, or cuda:N for the GPU with the number N (mean-field and hvm, layers of poisson or bernoulli latents)
+    #[arg(long, default_value_t, value_name = "DEVICE", value_parser = chosen::<Device>)]
+    device: Device,
     /// Random seed: same seed, same numbers
     #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u64).range(..=i64::MAX as u64))]
     seed: u64,
@@ -144,6 +147,7 @@ impl Topics {
             heldout: self.heldout,
             words: self.top_words.into(),
             save_every: self.save_every,
+            device: self.device,
             read: self.input.settings(),
             train: Settings::default()
                 .layers(self.layers.of(self.family))

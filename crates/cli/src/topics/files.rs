@@ -4,9 +4,9 @@ use super::summary::TopicsReport;
 use crate::error::CliError;
 use crate::render::html;
 use crate::run_dir::{Columns, RunDirectory, SAVE_EVERY, WriteError, read_config};
-use hyperprior_def::Settings;
 use hyperprior_def::corpus::ReadSettings;
 use hyperprior_def::topics::Topic;
+use hyperprior_def::{Device, Settings};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -25,6 +25,9 @@ pub struct Config {
     /// Seconds between checkpoints.
     #[serde(default = "save_every")]
     pub save_every: f64,
+    /// Where the model is trained.
+    #[serde(default)]
+    pub device: Device,
     /// The settings for reading the corpus; none for `bible`.
     pub read: Option<ReadSettings>,
     /// The settings of the training.

@@ -67,6 +67,7 @@ impl Job {
             }
             _ => Training::new(&train, &self.config.train)?,
         };
+        training.use_device(self.config.device)?;
         if let Some(run) = &run {
             run.config(&self.config)?;
             if !is_resumed {
@@ -174,7 +175,7 @@ fn run_epochs(
     }
     while training.epoch() < epochs && !stop.is_raised() {
         let began = Instant::now();
-        let epoch = training.run_epoch();
+        let epoch = training.run_epoch()?;
         // From here on there are topics to report.
         stop.mark_results();
         watch.epoch(&epoch, words, began);

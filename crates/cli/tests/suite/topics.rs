@@ -389,6 +389,16 @@ fn an_interrupted_training_resumes_to_the_same_numbers() {
     assert_eq!(run("resume no-such-folder").status.code(), Some(66));
 }
 
+/// Catches a GPU that trains something else than what was asked for, where it cannot train that.
+#[test]
+fn devices_that_cannot_be_used_are_refused() {
+    assert_refused([
+        ("topics bible --device gpu".to_owned(), 64, "use cpu, cuda, or cuda:N"),
+        (format!("{SMALL} --device cuda --words negative-binomial"), 65, "the device `cpu`"),
+        ("topics bible --device cuda --layers gamma:5".to_owned(), 65, "gamma"),
+    ]);
+}
+
 /// Words of the Bible come in bursts: the bound and the perplexity of hidden words are far better, and a saved run keeps it.
 #[test]
 fn words_may_come_in_bursts() {

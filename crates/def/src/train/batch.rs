@@ -2,6 +2,8 @@
 
 use super::{Training, WEIGHTS, text_of};
 use crate::adam;
+use crate::device::DeviceStep;
+use crate::error::Result;
 use crate::estimate::ADAM_SIZE;
 use crate::kernel::layer::Link;
 use crate::kernel::words::allocate;
@@ -21,7 +23,7 @@ const FORGETTING: f32 = 0.6;
 
 impl Training<'_> {
     /// Runs one minibatch and returns the sum of its documents' bounds.
-    pub(super) fn run_batch(&mut self, batch: &[usize]) -> f64 {
+    pub(super) fn run_batch(&mut self, batch: &[usize]) -> Result<f64> {
         let settings = &self.settings;
         let done = self.epoch as f32 / settings.epochs.max(1) as f32;
         let (falling, method) = (adam::falling(done), settings.method.at(done, self.network.is_some()));
@@ -30,11 +32,45 @@ impl Training<'_> {
         for weights in &mut self.layer_weights {
             weights.draw(&mut rng);
         }
-        self.step_documents(batch, method, draws, falling);
-        let value = self.chunks[..batch.len().div_ceil(CHUNK)].iter().map(|chunk| chunk.value).sum();
-        self.step_weights(batch, draws, falling);
+        let value = if self.device.0.is_some() {
+            self.step_on_device(batch, falling)?
+        } else {
+            self.step_documents(batch, method, draws, falling);
+            let value = self.chunks[..batch.len().div_ceil(CHUNK)].iter().map(|chunk| chunk.value).sum();
+            self.step_weights(batch, draws, falling);
+            value
+        };
         self.step += 1;
-        value
+        Ok(value)
+    }
+
+    /// The steps of the documents and of the weights, on a device.
+    fn step_on_device(&mut self, batch: &[usize], falling: f32) -> Result<f64> {
+        let (forgetting, sharpness) = (self.forgetting(), self.sharpness());
+        let size = self.settings.size(&self.shape) * falling;
+        let Some(device) = &mut self.device.0 else { return Ok(0.0) };
+        let step =
+            DeviceStep { batch, layer_weights: &self.layer_weights, step: self.step, size, forgetting, sharpness };
+        let (value, d_layer_weights) = device.run_batch(&step)?;
+        self.step_layer_weights(&d_layer_weights, falling);
+        Ok(value)
+    }
+
+    /// The share by which the statistics of the words' weights move.
+    fn forgetting(&self) -> f32 {
+        (self.step as f32 + DELAY).powf(-FORGETTING)
+    }
+
+    /// How far the words' weights have moved from E W to exp E ln W.
+    fn sharpness(&self) -> f32 {
+        (self.epoch as f32 / (SHARP * self.settings.epochs as f32).max(1.0)).min(1.0)
+    }
+
+    fn step_layer_weights(&mut self, gradients: &[Vec<Lanes>], falling: f32) {
+        let size = self.settings.layer_weights_size * falling;
+        for (weights, gradient) in self.layer_weights.iter_mut().zip(gradients) {
+            weights.ascend(gradient, size);
+        }
     }
 
     /// The steps of the documents' own parameters, or the gradient of the network that gives them.
@@ -76,6 +112,7 @@ impl Training<'_> {
 
     /// The steps of the network, of the words' weights and of the weights between layers, from what the documents left behind.
     fn step_weights(&mut self, batch: &[usize], draws: usize, falling: f32) {
+        let (forgetting, sharpness) = (self.forgetting(), self.sharpness());
         let (shape, settings, corpus) = (&self.shape, &self.settings, self.corpus);
         let text = text_of(corpus, self.bursty.as_ref());
         let chunks = &self.chunks[..batch.len().div_ceil(CHUNK)];
@@ -107,8 +144,6 @@ impl Training<'_> {
                 |v: usize| index.of(v).map(|(place, word)| (passes[place], text.words(batch[place]).counts[word]));
             network.ascend(&gradient, &passes, passes_of, settings.size(shape) * falling * ADAM_SIZE);
         }
-        let sharpness = (self.epoch as f32 / (SHARP * settings.epochs as f32).max(1.0)).min(1.0);
-        let forgetting = (self.step as f32 + DELAY).powf(-FORGETTING);
         // Before the weights move, of which the rates are.
         let continued: Option<Vec<f64>> = text.bursty.map(|(_, bursts)| {
             let of_term = |v: usize| -> f64 {
@@ -124,10 +159,7 @@ impl Training<'_> {
         if let (Some((_, bursts)), Some(continued)) = (&mut self.bursty, continued) {
             bursts.update(f64::from(forgetting), |v| continued[v]);
         }
-        let size = settings.layer_weights_size * falling;
-        for (weights, gradient) in self.layer_weights.iter_mut().zip(&d_layer_weights) {
-            weights.ascend(gradient, size);
-        }
+        self.step_layer_weights(&d_layer_weights, falling);
     }
 }
 

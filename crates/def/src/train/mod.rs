@@ -5,6 +5,7 @@ mod start;
 
 use crate::burst::{Bursts, Text, Tokens, WordCounts, mean_length};
 use crate::corpus::Corpus;
+use crate::device::{CudaTraining, Device};
 use crate::error::{Error, Result};
 use crate::estimate::{Estimator, Given};
 use crate::expected::expected;
@@ -51,6 +52,17 @@ pub struct Training<'a> {
     /// The words one by one, and how they come in bursts, if they do.
     pub(crate) bursty: Option<(Tokens, Bursts)>,
     chunks: Vec<MinibatchChunk>,
+    device: OnDevice,
+}
+
+/// The training on a device, if it is not on the processor. A copy continues on the processor, from the end of the last epoch.
+#[derive(Debug, Default)]
+struct OnDevice(Option<Box<CudaTraining>>);
+
+impl Clone for OnDevice {
+    fn clone(&self) -> Self {
+        Self(None)
+    }
 }
 
 /// The random streams of a minibatch's weights, the order of documents, the start, the bound and the final fits.
@@ -111,7 +123,26 @@ impl<'a> Training<'a> {
             bursty: is_bursty.then(|| (Tokens::of(documents), Bursts::new(corpus))),
             chunks: vec![chunk; chunks_len],
             shape,
+            device: OnDevice::default(),
         })
+    }
+
+    /// Continues on another device. The numbers of a GPU differ from those of the processor, where random numbers are drawn in
+    /// another way; the same seed gives the same numbers again on the same GPU.
+    ///
+    /// # Errors
+    /// [`Error::Device`] if the device does not exist, has too little memory, or cannot train this model.
+    pub fn use_device(&mut self, device: Device) -> Result<()> {
+        self.device.0 = match device {
+            Device::Cpu => None,
+            Device::Cuda(number) => {
+                let [local, ..] = &self.local;
+                let on_device =
+                    CudaTraining::new(number, self.corpus, &self.shape, &self.settings, &self.terms, local)?;
+                Some(Box::new(on_device))
+            }
+        };
+        Ok(())
     }
 
     /// The layers.
@@ -212,7 +243,10 @@ impl<'a> Training<'a> {
     }
 
     /// One pass over all documents.
-    pub fn run_epoch(&mut self) -> Epoch {
+    ///
+    /// # Errors
+    /// [`Error::Device`] if a GPU fails.
+    pub fn run_epoch(&mut self) -> Result<Epoch> {
         let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
         order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
         let mut elbo = 0.0;
@@ -220,7 +254,10 @@ impl<'a> Training<'a> {
         let batches = order.len().div_ceil(self.settings.batch);
         for b in 0..batches {
             let range = b * order.len() / batches..(b + 1) * order.len() / batches;
-            elbo += self.run_batch(&order[range]);
+            elbo += self.run_batch(&order[range])?;
+        }
+        if let Some(device) = &mut self.device.0 {
+            device.download(&mut self.terms, &mut self.local[0])?;
         }
         self.epoch += 1;
         if self.epoch == self.settings.epochs {
@@ -228,7 +265,7 @@ impl<'a> Training<'a> {
         }
         let objective = elbo + self.of_weights();
         self.history.push(objective);
-        Epoch { number: self.epoch, objective }
+        Ok(Epoch { number: self.epoch, objective })
     }
 
     /// Fits what waits for the final weights: the weights of mixtures, and the dependence that is added to mean-field.

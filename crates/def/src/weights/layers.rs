@@ -89,6 +89,12 @@ impl LayerWeights {
         self.parents_len
     }
 
+    /// The last draw of the rows and the intercepts.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn drawn(&self) -> &[Lanes] {
+        &self.drawn
+    }
+
     pub(crate) fn means(&self) -> &[Lanes] {
         &self.mean
     }

@@ -172,6 +172,12 @@ impl TermWeights {
         f64::from(activity) * f64::from(self.sum(k))
     }
 
+    /// The prior, and the form of the posterior.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn prior(&self) -> (TermPrior, WeightPosterior) {
+        (self.prior, self.posterior)
+    }
+
     pub(crate) fn sharpness(&self) -> f32 {
         self.sharpness
     }

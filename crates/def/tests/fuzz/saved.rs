@@ -57,7 +57,7 @@ pub fn files(corpus: &Corpus) -> [Vec<Vec<u8>>; 2] {
     for (layers, method, amortize) in kinds {
         let settings = Settings::default().layers(layers).method(method).amortize(amortize).epochs(2).batch(3);
         let mut training = Training::new(corpus, &settings).unwrap();
-        training.run_epoch();
+        training.run_epoch().unwrap();
         let [mut checkpoint, mut model] = [Vec::new(), Vec::new()];
         training.save(&mut checkpoint).unwrap();
         training.save_model(None, &mut model).unwrap();
@@ -90,7 +90,7 @@ fn load_training(corpus: &Corpus, file: &[u8]) {
     match Training::load(corpus, file) {
         // Every step asked for is taken, which could take for ever.
         Ok(mut training) if training.settings().local_steps < 100 => {
-            training.run_epoch();
+            training.run_epoch().unwrap();
         }
         Ok(_) => {}
         Err(Error::Checkpoint { reason }) => assert!(!reason.is_empty()),

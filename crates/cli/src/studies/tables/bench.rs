@@ -40,7 +40,7 @@ impl Bench<'_> {
             None => (Training::new(self.train, &settings)?, 0.0),
         };
         watch.skip(f64::from(training.epoch()) * self.work.epoch(cell));
-        self.run_epochs(cell, &mut training, &mut seconds, watch);
+        self.run_epochs(cell, &mut training, &mut seconds, watch)?;
         let found = match training.epoch() < settings.epochs {
             true => None,
             false => self.measure(cell, &training, seconds, watch)?,
@@ -55,12 +55,18 @@ impl Bench<'_> {
     }
 
     /// Runs epochs until the last one or a signal.
-    fn run_epochs(&self, cell: &Cell, training: &mut Training, seconds: &mut f64, watch: &mut Watch) {
+    fn run_epochs(
+        &self,
+        cell: &Cell,
+        training: &mut Training,
+        seconds: &mut f64,
+        watch: &mut Watch,
+    ) -> Result<(), CliError> {
         let epochs = training.settings().epochs;
         let mut saved = Instant::now();
         while training.epoch() < epochs && !self.stop.is_raised() {
             let began = Instant::now();
-            let epoch = training.run_epoch().number;
+            let epoch = training.run_epoch()?.number;
             *seconds += began.elapsed().as_secs_f64();
             watch.advance(self.work.epoch(cell), &format!("epoch {epoch}/{epochs}"));
             if saved.elapsed() > SAVE_EVERY {
@@ -68,6 +74,7 @@ impl Bench<'_> {
                 saved = Instant::now();
             }
         }
+        Ok(())
     }
 
     /// Saves a checkpoint. A full disk does not end the training: there may be space later.
