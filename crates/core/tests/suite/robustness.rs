@@ -6,11 +6,12 @@
 use crate::support::{Law, Small, coins, count, every, fixed_noise, numbers};
 use hyperprior::fit::{Fit, FitSettings, Fitted, Quiet, StartKind, StartSettings, fit};
 use hyperprior::gradient::{Estimator, GradientEngine, GradientSettings};
+use hyperprior::infer::{InferSettings, Starts, infer};
 use hyperprior::likelihood::{Factor, MeanField};
 use hyperprior::math::bijector::Bijector;
 use hyperprior::math::family::{Bernoulli, Normal, Poisson};
 use hyperprior::math::scratch::Scratch;
-use hyperprior::model::{Latents, Support};
+use hyperprior::model::{Gradient, Latents, Support};
 use hyperprior::objective::{BoundSettings, evaluate};
 use hyperprior::prior::PriorPass;
 use hyperprior::prior::{Bend, CouplingFlow, Covariance, Delta, Density, Gaussian, Mixture, PlanarFlow, Prior, Start};
@@ -308,4 +309,46 @@ fn enumerating_too_many_states_is_refused() {
     says(exact::posterior(&real, 10), &["cannot be enumerated", "z0 has the support Real"]);
     let many = Small::new(&[Support::Counts; 9], |_| 0.0);
     says(exact::posterior(&many, 63), &["cannot be enumerated", "more than"]);
+}
+
+/// Independent standard normals whose gradient is undefined far out, as if their density had overflowed there.
+struct Overflowing(Latents);
+
+impl Model for Overflowing {
+    fn latents(&self) -> &Latents {
+        &self.0
+    }
+
+    fn log_joint(&self, z: &Batch, out: &mut [f64]) -> Result<()> {
+        out.iter_mut().enumerate().for_each(|(s, out)| *out = (0..4).map(|i| -0.5 * z.get(i, s).powi(2)).sum());
+        Ok(())
+    }
+
+    fn gradient(&self) -> Option<&dyn Gradient> {
+        Some(self)
+    }
+}
+
+impl Gradient for Overflowing {
+    fn log_joint_gradient(&self, z: &Batch, out: &mut [f64], d_z: &mut Batch) -> Result<()> {
+        self.log_joint(z, out)?;
+        for s in 0..out.len() {
+            let is_far = (0..4).any(|i| z.get(i, s).abs() > 3.7);
+            (0..4).for_each(|i| d_z.set(i, s, if is_far { f64::NAN } else { -z.get(i, s) }));
+        }
+        Ok(())
+    }
+}
+
+/// Catches a rare draw that ends an inference with an error: the Gaussian stays at the mode, and the draws are right.
+#[test]
+fn a_gradient_that_overflows_in_rare_draws_does_not_end_an_inference() {
+    let model = Overflowing(Latents::new().vector("x", 4, Support::Real).unwrap());
+    let found = infer(&model, &Starts::default(), &InferSettings::default(), &mut Quiet).unwrap();
+    for i in 0..4 {
+        let x = found.z.column(i);
+        let mean = x.iter().sum::<f64>() / x.len() as f64;
+        let sd = (x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / x.len() as f64).sqrt();
+        assert!(mean.abs() < 0.1 && (sd - 1.0).abs() < 0.1, "{mean} ± {sd}");
+    }
 }

@@ -226,9 +226,12 @@ impl CudaTraining {
         of_shape.copy_from_slice(&lanes(&shape));
         of_rate.copy_from_slice(&lanes(&self.rate));
         terms.restore(self.sharpness);
-        for (own, lambda) in local.chunks_exact_mut(self.local_len).zip(lambda.chunks_exact(self.row)) {
-            own[..self.row / LANES].copy_from_slice(&lanes(lambda));
-        }
+        let own = local.par_chunks_exact_mut(self.local_len).zip(lambda.par_chunks_exact(self.row));
+        own.for_each(|(own, lambda)| {
+            for (own, lambda) in own.iter_mut().zip(lambda.chunks_exact(LANES)) {
+                own.0.copy_from_slice(lambda);
+            }
+        });
         Ok(())
     }
 

@@ -9,7 +9,7 @@ typedef unsigned long long u64;
 #define TERM_RATE_MIN 1e-12f
 #define RATE_MIN 1e-4f
 #define SHARE_MIN 1e-6f
-#define FACTOR_MAX 1e9f
+#define LARGEST 3e38f
 #define FACTORS 4
 #define SMALL 40.0f
 #define PART 32.0f
@@ -61,16 +61,25 @@ __device__ __forceinline__ float uniform(u32 bits) {
     return (float)(bits >> 8) * (1.0f / 16777216.0f);
 }
 
-// A Poisson count with a mean below SMALL, by inversion, given the probability of none.
-__device__ __forceinline__ float small_count(float mean, float none, float u) {
-    float p = none, reached = p, count = 0.0f;
+// Poisson counts with a mean below SMALL for these uniform numbers, by one inversion over the values, given the probability of none.
+template <int LEN>
+__device__ __forceinline__ void small_counts(float mean, float none, const float *u, float *counts) {
+    float p = none, reached = p;
+    #pragma unroll
+    for (int q = 0; q < LEN; q++) counts[q] = 0.0f;
     for (int value = 1; value < VALUES; value++) {
-        if (!(u > reached && (p > NONE || mean > (float)value))) break;
-        count += 1.0f;
-        p *= mean / (float)value;
+        bool is_any = false;
+        #pragma unroll
+        for (int q = 0; q < LEN; q++) {
+            const bool is_above = u[q] > reached;
+            counts[q] += is_above ? 1.0f : 0.0f;
+            is_any |= is_above;
+        }
+        p *= __fdividef(mean, (float)value);
         reached += p;
+        // Rounding may leave the sum of all probabilities below u; then this is the last value with positive probability.
+        if (!is_any || (p <= NONE && mean <= (float)(value + 1))) break;
     }
-    return count;
 }
 
 // A larger one is a sum of smaller ones.
@@ -80,8 +89,10 @@ __device__ float large_count(float mean, uint4 counter, uint2 key) {
     float count = 0.0f;
     for (int part = 0; part < parts; part++) {
         counter.w += 1u << 16;
-        const float own = mean / (float)parts;
-        count += small_count(own, __expf(-own), uniform(philox(counter, key).x));
+        const float own = mean / (float)parts, u = uniform(philox(counter, key).x);
+        float more;
+        small_counts<1>(own, __expf(-own), &u, &more);
+        count += more;
     }
     return count;
 }
@@ -116,37 +127,49 @@ __device__ __forceinline__ float draws_over_warp(float *x, int lane) {
     return sum;
 }
 
-// Multiplies the factors of one word into the products of a latent, one for each draw.
-template <bool IS_BINARY>
-__device__ __forceinline__ void multiply(
-    float w, float x, const float *inverse, const float *sign, float *product, float *sum, int &factors)
-{
-    const bool is_many = x > (float)FACTORS;
-    const int times = (int)x;
-    // Logarithms are expensive: the factors of small counts are multiplied.
-    if (!is_many && factors + times > FACTORS) {
-        #pragma unroll
-        for (int q = 0; q < DRAWS; q++) {
-            sum[q] += __logf(product[q]);
-            product[q] = 1.0f;
-        }
-        factors = 0;
-    }
-    float factor[DRAWS];
+// Adds the logarithms of products to sums. A product that overflows is taken for the largest number.
+__device__ __forceinline__ void flush(float *product, float *sum) {
     #pragma unroll
     for (int q = 0; q < DRAWS; q++) {
-        factor[q] = IS_BINARY ? fmaxf(1.0f + sign[q] * (w * inverse[q]), SHARE_MIN) : 1.0f + w * inverse[q];
-        factor[q] = fminf(factor[q], FACTOR_MAX);
+        sum[q] += __logf(fminf(product[q], LARGEST));
+        product[q] = 1.0f;
     }
-    if (is_many) {
-        #pragma unroll
-        for (int q = 0; q < DRAWS; q++) sum[q] += x * __logf(factor[q]);
+}
+
+// Multiplies the factors 1 ± w/R of one word into the products of a latent, one for each draw.
+template <bool IS_BINARY>
+__device__ __forceinline__ void multiply(
+    float w, int times, const float *inverse, const float *sign, float *product, float *sum, int &factors)
+{
+    // Logarithms are expensive: the factors of small counts are multiplied.
+    if (factors + times > FACTORS) {
+        flush(product, sum);
+        factors = 0;
+    }
+    float before[DRAWS], share[DRAWS];
+    #pragma unroll
+    for (int q = 0; q < DRAWS; q++) {
+        share[q] = w * inverse[q];
+        if (IS_BINARY) share[q] = fmaxf(sign[q] * share[q], SHARE_MIN - 1.0f);
+        before[q] = product[q];
+        product[q] += product[q] * share[q];
+    }
+    if (times == 1) {
+        factors++;
         return;
     }
-    factors += times;
-    for (int time = 0; time < times; time++) {
-        #pragma unroll
-        for (int q = 0; q < DRAWS; q++) product[q] *= factor[q];
+    if (times <= FACTORS) {
+        factors += times;
+        for (int time = 1; time < times; time++) {
+            #pragma unroll
+            for (int q = 0; q < DRAWS; q++) product[q] += product[q] * share[q];
+        }
+        return;
+    }
+    #pragma unroll
+    for (int q = 0; q < DRAWS; q++) {
+        product[q] = before[q];
+        sum[q] += (float)times * __logf(fminf(1.0f + share[q], LARGEST));
     }
 }
 
@@ -157,7 +180,7 @@ __device__ __forceinline__ void multiply(
 // The same for the words of a tile.
 template <bool IS_BINARY>
 __device__ __forceinline__ void multiply_tile(
-    int words, const u32 *terms, const float *counts, const float *inverse, const float *weights, int lowest,
+    int words, const u32 *terms, const int *times, const float *inverse, const float *weights, int lowest,
     const float *sign, float *product, float *sum, int &factors)
 {
     for (int first = 0; first < words; first += TOGETHER) {
@@ -167,7 +190,7 @@ __device__ __forceinline__ void multiply_tile(
         #pragma unroll
         for (int t = 0; t < TOGETHER; t++) {
             if (first + t >= words) break;
-            multiply<IS_BINARY>(w[t], counts[first + t], inverse + (first + t) * DRAWS, sign, product, sum, factors);
+            multiply<IS_BINARY>(w[t], times[first + t], inverse + (first + t) * DRAWS, sign, product, sum, factors);
         }
     }
 }
@@ -184,8 +207,9 @@ extern "C" __global__ void documents(
     extern __shared__ float4 aligned[];
     float *z = (float *)aligned, *above = z + DRAWS * row, *inverse = above + DRAWS * row;
     float *at = inverse + DRAWS * TILE, *mean = at + row, *slope = mean + row, *signal = slope + row;
-    float *partial = signal + row, *tile_counts = partial + 32;
-    u32 *tile_terms = (u32 *)(tile_counts + TILE);
+    float *partial = signal + row;
+    int *tile_times = (int *)(partial + 32);
+    u32 *tile_terms = (u32 *)(tile_times + TILE);
     const int thread = threadIdx.x, threads = blockDim.x, lane = thread & 31, warp = thread >> 5, warps = threads >> 5;
     const u64 document = batch[blockIdx.x], first = starts[document];
     const int words = (int)(starts[document + 1] - first);
@@ -210,27 +234,30 @@ extern "C" __global__ void documents(
                 mean[i] = m;
                 slope[i] = layer.is_binary ? sig * (1.0f - sig) : sig;
                 signal[i] = 0.0f;
-                const float none = __expf(-m);
+                float u[(DRAWS + 3) / 4 * 4], drawn[DRAWS];
+                uint4 counter = make_uint4((u32)i, (u32)document, (u32)(document >> 32) ^ ((u32)local << 8), 0);
                 #pragma unroll
                 for (int q = 0; q < DRAWS; q += 4) {
-                    uint4 counter = make_uint4((u32)i, (u32)document, (u32)(document >> 32) ^ ((u32)local << 8), (u32)q);
-                    uint4 bits = philox(counter, key);
-                    const u32 each[4] = {bits.x, bits.y, bits.z, bits.w};
+                    counter.w = (u32)q;
+                    const uint4 bits = philox(counter, key);
+                    u[q] = uniform(bits.x);
+                    u[q + 1] = uniform(bits.y);
+                    u[q + 2] = uniform(bits.z);
+                    u[q + 3] = uniform(bits.w);
+                }
+                if (layer.is_binary) {
                     #pragma unroll
-                    for (int t = 0; t < 4 && q + t < DRAWS; t++) {
-                        const float u = uniform(each[t]);
-                        float drawn;
-                        if (layer.is_binary) {
-                            drawn = u > 1.0f - m ? 1.0f : 0.0f;
-                        } else if (m < SMALL) {
-                            drawn = small_count(m, none, u);
-                        } else {
-                            counter.w = (u32)(q + t);
-                            drawn = large_count(m, counter, key);
-                        }
-                        z[i * DRAWS + q + t] = drawn;
+                    for (int q = 0; q < DRAWS; q++) drawn[q] = u[q] > 1.0f - m ? 1.0f : 0.0f;
+                } else if (m < SMALL) {
+                    small_counts<DRAWS>(m, __expf(-m), u, drawn);
+                } else {
+                    for (int q = 0; q < DRAWS; q++) {
+                        counter.w = (u32)q;
+                        drawn[q] = large_count(m, counter, key);
                     }
                 }
+                #pragma unroll
+                for (int q = 0; q < DRAWS; q++) z[i * DRAWS + q] = drawn[q];
             }
         }
 
@@ -263,29 +290,31 @@ extern "C" __global__ void documents(
                     for (int q = 0; q < DRAWS; q++) rates[q] += w * z[k * DRAWS + q];
                 }
                 const float rate = fmaxf(draws_over_warp(rates, lane) + background[term], TERM_RATE_MIN);
+                const float reciprocal = __fdividef(1.0f, rate);
                 if (lane < DRAWS) {
-                    inverse[word * DRAWS + lane] = 1.0f / rate;
+                    inverse[word * DRAWS + lane] = reciprocal;
                     if (is_last) {
-                        inverse_out[(begin + word) * DRAWS + lane] = 1.0f / rate;
-                        value += x * logf(rate);
+                        inverse_out[(begin + word) * DRAWS + lane] = reciprocal;
+                        value += x * __logf(rate);
                     }
                 }
                 if (lane == 0) {
                     tile_terms[word] = term;
-                    tile_counts[word] = x;
+                    tile_times[word] = (int)x;
                 }
             }
             __syncthreads();
             if (is_own && is_binary) {
-                multiply_tile<true>(len, tile_terms, tile_counts, inverse, weights + thread, lowest, sign, product, sum, factors);
+                multiply_tile<true>(len, tile_terms, tile_times, inverse, weights + thread, lowest, sign, product, sum, factors);
             } else if (is_own) {
-                multiply_tile<false>(len, tile_terms, tile_counts, inverse, weights + thread, lowest, sign, product, sum, factors);
+                multiply_tile<false>(len, tile_terms, tile_times, inverse, weights + thread, lowest, sign, product, sum, factors);
             }
         }
         if (is_own) {
             float total = 0.0f;
+            flush(product, sum);
             #pragma unroll
-            for (int q = 0; q < DRAWS; q++) total += sign[q] * (sum[q] + __logf(product[q]));
+            for (int q = 0; q < DRAWS; q++) total += sign[q] * sum[q];
             signal[thread] = total / DRAWS - sums[thread];
             if (is_last) value -= DRAWS * mean[thread] * sums[thread];
         }

@@ -7,9 +7,10 @@ use super::variational_newton::variational_newton;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::{has_converged, reached};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fit::Fitted;
 use crate::infer::budget::{Length, Work};
+use crate::infer::settings::Correction;
 use crate::model::Model;
 use crate::prior::Start;
 use crate::variational::Variational;
@@ -51,7 +52,21 @@ pub(in crate::infer) fn fit_gaussian<'a>(
     let mut whitened = WhitenedModel::new(model, from.z.clone(), from.whitening.clone());
     let (mut run, mut highest, mut idle) = (1, f64::NEG_INFINITY, 0);
     loop {
-        let fitted = work.fit(&whitened, gaussian, &origin, work.settings.seed, length)?;
+        let fitted = match work.fit(&whitened, gaussian, &origin, work.settings.seed, length) {
+            // A rare draw may be so far out that the density overflows. The Gaussian stays where it is, and the moves do the rest.
+            Err(Error::NotFinite { .. } | Error::GradientNotFinite { .. })
+                if work.settings.correct == Correction::ResampleMove =>
+            {
+                let fitted = work.fit(&whitened, gaussian, &origin, work.settings.seed, Length::Fixed(1))?;
+                let mode = Mode {
+                    z: whitened.place().0.to_vec(),
+                    whitening: whitened.place().1.clone(),
+                    elbo: reached(&fitted),
+                };
+                return Ok(FittedGaussian { whitened, fitted, mode, has_converged: Some(false) });
+            }
+            fitted => fitted?,
+        };
         let (z, whitening) = whitened.compose(gaussian, &fitted.theta);
         // A run made progress only if it ended higher than those before it.
         let last = reached(&fitted);
