@@ -51,7 +51,7 @@ pub enum CliError {
     #[error("{0}")]
     Unneeded(FitError),
     /// No starting point has a finite density.
-    #[error("{0}; give starting values with --init FILE, such as {{\"mu\": 0.5}}")]
+    #[error("{0}; give starting values at which the data are possible with --init FILE, such as {{\"mu\": 0.5}}")]
     NoStart(hyperprior::Error),
     /// An error of inference.
     #[error("{0}")]

@@ -14,7 +14,7 @@ use hyperprior_math::linalg::{cholesky, packed_len};
 use hyperprior_math::random::stream;
 
 /// How many prior draws a mode search may start from.
-const START_POINTS: usize = 64;
+const START_POINTS: usize = 128;
 /// The most combinations of values of marginalised latents whose modes are starts, and the ascents for each.
 const COMBINATIONS_MAX: usize = 8;
 const ASCENTS: usize = 4;

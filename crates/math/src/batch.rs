@@ -40,6 +40,15 @@ impl Batch {
         Self { data, columns_len, draws_len }
     }
 
+    /// Draws, each with a value for every column.
+    pub fn from_draws(draws: &[Vec<f64>]) -> Self {
+        let mut out = Self::zeros(draws.first().map_or(0, Vec::len), draws.len());
+        for i in 0..out.columns_len() {
+            out.column_mut(i).iter_mut().zip(draws).for_each(|(to, draw)| *to = draw[i]);
+        }
+        out
+    }
+
     /// All columns, end to end; consumes the batch.
     pub fn into_vec(self) -> Vec<f64> {
         self.data

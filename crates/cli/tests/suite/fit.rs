@@ -314,7 +314,11 @@ fn a_fit_that_cannot_start_suggests_starting_values() {
     let data = folder.file("far.json", r#"{"y": 3}"#);
     let output = run(&format!("fit {model} --data {data}"));
     assert_eq!(output.status.code(), Some(65), "{}", text(&output.stderr));
-    assert!(text(&output.stderr).contains("give starting values with --init FILE"), "{}", text(&output.stderr));
+    assert!(
+        text(&output.stderr).contains("give starting values at which the data are possible with --init FILE"),
+        "{}",
+        text(&output.stderr)
+    );
     let init = folder.file("init.json", r#"{"x": 520}"#);
     assert!(run(&format!("fit {model} --data {data} --init {init} --draws 200")).status.success());
 }

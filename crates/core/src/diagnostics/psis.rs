@@ -10,6 +10,9 @@
 //! they are no excesses. If all weights of the tail equal the threshold, there is no tail, and k̂ is −∞. If fewer than five exceed it,
 //! or the threshold has weight zero, the shape cannot be estimated, and k̂ is ∞.
 
+/// The largest k̂ of weights that have a variance.
+pub(crate) const VARIANCE_KHAT_MAX: f64 = 0.5;
+
 /// The diagnostics of Pareto-smoothed importance weights. See [`psis`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]

@@ -2,6 +2,7 @@
 
 use super::diagnostic::{Diagnostic, Remedy, Severity, Verdict};
 use super::finding::Finding;
+use super::psis::VARIANCE_KHAT_MAX;
 use crate::infer::{
     Correction, DIVERGENT_MAX, ESS_MEANS, ESS_MIN, Inferred, MissedTail, NutsSummary, OVERSAMPLED, RHAT_MAX, Restarts,
     SHIFT_MAX, SPREAD_MAX, SUPERCHAINS, Superchains, TAIL_DRIFT_MAX, ess_min,
@@ -36,6 +37,9 @@ impl Inferred {
             "independent islands of tempered sequential Monte Carlo agree"
         } else if self.long_chains().is_some() {
             "chains of the No-U-Turn sampler from overdispersed starts agree"
+        } else if self.is_importance_sampled() {
+            "k̂ of a mixture that was learnt from weighted draws is below its limit, and chains from overdispersed starts ended where it \
+             has draws"
         } else if self.is_confirmed() {
             "the ELBO had converged, the draws have mixed, and chains from overdispersed starts joined them"
         } else {
@@ -69,6 +73,13 @@ impl Inferred {
     /// Whether the draws have mixed and superchains agree with them, so that they no longer depend on the approximation.
     fn is_confirmed(&self) -> bool {
         self.quadrature.is_some() || self.is_replaced() || self.have_mixed()
+    }
+
+    /// Whether the weights of a learnt mixture have a variance, and the search knows no mode from one ascent alone. Such weights know the
+    /// shares of modes that chains do not move between.
+    fn is_importance_sampled(&self) -> bool {
+        let is_known = self.psis.khat <= VARIANCE_KHAT_MAX && self.modes_once == 0;
+        self.learnt.is_some() && is_known && !self.is_replaced() && self.quadrature.is_none()
     }
 
     /// Whether the draws depend little on where they started.
@@ -189,7 +200,7 @@ impl Inferred {
             return self.of_replaced_draws(&mut add);
         }
         if let Some(chains) = &self.superchains {
-            of_superchains(chains, &mut add);
+            of_superchains(&self.comparable(chains), &mut add);
             // Draws that are all in one of two places have forgotten their starts and know nothing of the other place.
             if self.have_forgotten() && !chains.have_joined() {
                 let (rhat, latent) = (chains.joined_rhat, chains.slowest.clone());
@@ -208,6 +219,16 @@ impl Inferred {
         }
     }
 
+    /// What superchains can tell. Those that are still where they started have other shares of the modes than particles or importance
+    /// weights, which know better.
+    fn comparable(&self, chains: &Superchains) -> Superchains {
+        let is_known = self.particles().is_some() || self.is_importance_sampled();
+        match is_known && !chains.have_joined() {
+            true => Superchains { shift: 0.0, spread: 0.0, away: 0, ..chains.clone() },
+            false => chains.clone(),
+        }
+    }
+
     /// Of draws that are those of long chains or particles, or are confirmed by them.
     fn of_replaced_draws(&self, add: &mut impl FnMut(Severity, Finding, Vec<Remedy>)) {
         let of_chains = self.long_chains().filter(|nuts| nuts.is_used).map(|nuts| nuts.ess_tail);
@@ -216,11 +237,8 @@ impl Inferred {
             add(Severity::MeansOnly, Finding::LowEffectiveSampleSize { ess }, vec![other_method(&[])]);
         }
         match &self.superchains {
-            // Superchains that are still where they started have other shares of the modes than the particles, which started there too.
             Some(chains) if self.particles().is_some() => {
-                let apart = Superchains { shift: 0.0, spread: 0.0, away: 0, ..chains.clone() };
-                let joined = Superchains { away: 0, ..chains.clone() };
-                of_superchains(if chains.have_joined() { &joined } else { &apart }, add);
+                of_superchains(&Superchains { away: 0, ..self.comparable(chains) }, add);
             }
             Some(Superchains { missed: Some(missed), .. }) => {
                 let finding = Finding::MissedMode { share: missed.share, drawn: missed.drawn };

@@ -153,7 +153,15 @@ impl<'a> Fit<'a> {
     pub fn step(&mut self, size: f64) -> Result<Estimate> {
         let at = (self.settings.seed, self.first_stream + self.step);
         let here = (&*self.theta, &*self.phi);
-        let estimate = self.engine.step(self.model, self.q, at, here, (&mut self.d_theta, &mut self.d_phi))?;
+        // The engine counts streams, not steps.
+        let at_step = |error: Error| match error {
+            Error::NotFinite { dropped, drawn, example, .. } => {
+                Error::NotFinite { step: self.step, dropped, drawn, example }
+            }
+            error => error,
+        };
+        let gradients = (&mut *self.d_theta, &mut *self.d_phi);
+        let estimate = self.engine.step(self.model, self.q, at, here, gradients).map_err(at_step)?;
         if estimate.dropped as f64 > self.settings.dropped_max * estimate.drawn as f64 {
             return Err(self.engine.not_finite(self.model, self.step));
         }

@@ -9,6 +9,7 @@ mod improved;
 mod integrated;
 mod long_chains;
 mod method;
+mod moved_draws;
 mod parts;
 mod pipeline;
 mod posterior;

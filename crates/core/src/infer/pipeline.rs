@@ -6,28 +6,26 @@ use super::derived::Derived;
 use super::improved::improved;
 use super::integrated::{LITTLE, integrated, with_quadrature};
 use super::method::Method;
-use super::result::{CandidateSummary, Inferred, MoveSummary, Restarts, ess_min, resampled_ess};
-use super::settings::{Correction, DRAWS, InferSettings};
+use super::moved_draws::{MovedDraws, moved_draws};
+use super::result::{CandidateSummary, Inferred, Restarts};
+use super::settings::{Correction, InferSettings};
 use super::stages::ascent::Starts;
 use super::stages::bridge::bridge;
 use super::stages::deciles::have_same_deciles;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
-use super::stages::hmc::work_of_move;
 use super::stages::importance::{Source, Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
-use super::stages::overdispersed::Delivered;
 use super::stages::pathfinder::{Mode, ModeSearch, WORSE, distinct, search};
 use super::stages::resample::{StageStream, repeated};
 use super::stages::resample_move::{MoveSchedule, mcmc_moves};
 use super::stages::restarts::restart;
-use super::stages::superchains::{SuperchainRun, superchains};
+use super::stages::superchains::SuperchainRun;
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use super::stages::whitening::Whitening;
-use crate::diagnostics::psis::Psis;
 use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
 use crate::fit::cluster;
@@ -37,7 +35,6 @@ use crate::session::Session;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use rand_distr::{Distribution, StandardNormal};
-use std::ops::RangeInclusive;
 
 /// The number and length of the chains from which mixture components start.
 const CHAINS: usize = 128;
@@ -46,17 +43,6 @@ const CHAIN_MOVES: usize = 30;
 const SPREAD: f64 = 0.2;
 /// The number of starts to compare.
 const TRIES: u64 = 2;
-/// The least and the most work of the MCMC moves: little enough to go unnoticed, and as much as a user will wait for. Each is
-/// limited to a range of moves.
-const WORK: [f64; 2] = [5e8, 6e9];
-const LEAST: RangeInclusive<usize> = 1..=20;
-const MOST: RangeInclusive<usize> = 12..=1000;
-/// The error of the importance weights that the moves may leave, in standard deviations.
-const ERROR: f64 = 0.015;
-/// The largest correlation with the start that is accepted, so that copies of the same draw separate; and the limit if the weights
-/// are unreliable.
-const MEMORY: f64 = 0.3;
-const MEMORY_UNRELIABLE: f64 = 0.1;
 /// The modes at which a Gaussian is fitted in a short run, and the steps of such a run.
 const FITTED_MODES: usize = 4;
 const SHORT: u64 = 200;
@@ -122,18 +108,23 @@ pub fn infer<'s>(
     let mut work = Work { settings, ledger: BudgetLedger::new(settings), session };
     work.session.enter("mode search");
     let found = search(model, starts, settings.seed, settings.method != Method::MeanField, &mut work.session)?;
-    let ModeSearch { modes, ends } = found;
+    let ModeSearch { modes, ends, once } = found;
     if (0..latents.len()).any(|i| latents.support(i).is_discrete()) {
         let best = &modes[0];
         let own = (0..latents.len()).filter(|i| !latents.support(*i).is_discrete()).map(|i| best.z[i]).collect();
         let whitening = settings.whitening(&best.whitening);
         return mixed(WhitenedModel::new(model, own, whitening), &ends, &mut work);
     }
-    continuous(model, &modes, &ends, &mut work)
+    continuous(model, &modes, (&ends, once), &mut work)
 }
 
 /// Without discrete latents: one Gaussian first, then larger approximations if the method asks for one or the Gaussian falls short.
-fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) -> Result<Inferred> {
+fn continuous(
+    model: &dyn Model,
+    modes: &[Mode],
+    (ends, modes_once): (&Batch, usize),
+    work: &mut Work,
+) -> Result<Inferred> {
     let (settings, latents) = (work.settings, model.latents());
     work.session.enter("Gaussian");
     let gaussian = Method::FullRank.variational(latents)?;
@@ -194,7 +185,7 @@ fn continuous(model: &dyn Model, modes: &[Mode], ends: &Batch, work: &mut Work) 
     let is_judged = is_newton || settings.correct == Correction::ResampleMove;
     let restarts = if is_judged && settings.restarts.is_none() { None } else { restart(&mut best, again, work)? };
     let known: Vec<Mode> = kept.iter().chain(modes).cloned().collect();
-    finish(best, (candidates, restarts), &known, ends, work)
+    finish(best, (candidates, restarts), &known, (ends, modes_once), work)
 }
 
 /// Where the components of an approximation start, and when its fit ends.
@@ -250,7 +241,7 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
     }
     work.session.enter("restarts");
     let restarts = restart(&mut best, |best, seed, work| fit(&best.whitened, &best.q, seed, work), work)?;
-    finish(best, (candidates, restarts), &[], ends, work)
+    finish(best, (candidates, restarts), &[], (ends, 0), work)
 }
 
 /// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
@@ -258,7 +249,7 @@ fn finish(
     best: Candidate,
     (candidates, restarts): (Vec<CandidateSummary>, Option<Restarts>),
     known: &[Mode],
-    ends: &Batch,
+    (ends, modes_once): (&Batch, usize),
     work: &mut Work,
 ) -> Result<Inferred> {
     let settings = work.settings;
@@ -266,17 +257,17 @@ fn finish(
     let (whitened, q) = (&whitened, &q);
     let ends = &whitened.whiten(ends);
     work.session.enter("importance weights");
-    let Weighed { mut u, heavy, psis, of_q, source, bounds } =
-        weigh(whitened, q, &fitted, settings, work.may_replace())?;
+    let mut weighed = weigh(whitened, q, &fitted, (known, work.may_replace()), settings)?;
     // Draws of other approximations do not depend on where the fit ended.
-    let has_converged = if source == Source::Fitted { has_converged } else { Some(true) };
-    let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| u.clone());
+    let has_converged = if weighed.source == Source::Fitted { has_converged } else { Some(true) };
+    let unmoved = matches!(whitened.place().1, Whitening::Sparse(_)).then(|| weighed.u.clone());
     let is_nuts = settings.method == Method::Nuts;
-    let quadrature = integrated(whitened, (&u, None), (known, ends), LITTLE, work)?;
+    let quadrature = integrated(whitened, (&weighed.u, None), (known, ends), LITTLE, work)?;
     let is_moved = !is_nuts && quadrature.is_none();
-    let moved = if is_moved { moved(whitened, &mut u, (&psis, source), work)? } else { None };
-    let delivered = Delivered { u: &u, ends, heavy: &heavy, moves: 0, log_evidence: bounds.log_evidence.value };
-    let checked = checked(whitened, &delivered, moved, work)?;
+    let MovedDraws { u, moved, checked } = moved_draws(whitened, &mut weighed, ends, is_moved, work)?;
+    let delivered = weighed.delivered(&u, ends);
+    let Weighed { psis, source, ref of_q, ref bounds, .. } = weighed;
+    let bounds = bounds.clone();
     work.session.enter("missed modes and tails");
     let z = whitened.restored(&u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
@@ -294,6 +285,7 @@ fn finish(
         z,
         moved,
         psis,
+        learnt: source.components(),
         bounds,
         method,
         parts,
@@ -305,6 +297,7 @@ fn finish(
         has_converged,
         fitted,
         correct,
+        modes_once,
         missed_mode,
         improper,
         missed_tail,
@@ -321,57 +314,8 @@ fn finish(
         return with_quadrature(inferred, whitened, found, known, settings.seed);
     }
     if checked.is_some() && is_near && inferred.verdict() == Verdict::Trust {
-        let bridge = bridge(whitened, (q, &inferred.fitted), &of_q, (&u, inferred.effective_sample_size()))?;
+        let bridge = bridge(whitened, (q, &inferred.fitted), of_q, (&u, inferred.effective_sample_size()))?;
         return Ok(Inferred { bridge, ..inferred });
     }
-    improved(inferred, (whitened, q, &of_q), (checked.as_ref(), &delivered), known, work)
-}
-
-/// Superchains, if the draws were moved.
-fn checked(
-    whitened: &WhitenedModel<dyn Model + '_>,
-    delivered: &Delivered,
-    moved: Option<MoveSummary>,
-    work: &mut Work,
-) -> Result<Option<SuperchainRun>> {
-    match moved {
-        Some(MoveSummary { moves, stopped: false, .. }) if !work.ledger.is_spent() => {
-            work.session.enter("superchains");
-            let delivered = Delivered { moves, ..*delivered };
-            superchains(whitened, &delivered, work.settings.seed, &mut work.session).map(Some)
-        }
-        _ => Ok(None),
-    }
-}
-
-/// Moves the draws, if the settings say so.
-fn moved(
-    whitened: &WhitenedModel<dyn Model + '_>,
-    u: &mut Batch,
-    (psis, source): (&Psis, Source),
-    work: &mut Work,
-) -> Result<Option<MoveSummary>> {
-    if work.settings.correct != Correction::ResampleMove {
-        return Ok(None);
-    }
-    work.session.enter("MCMC moves");
-    // Moves of draws that were made for even weights can improve little, if the effective sample size is enough without them.
-    let len = u.draws_len();
-    let is_enough = source != Source::Fitted && psis.is_good() && resampled_ess(len, psis.ess, 1.0) >= ess_min(len);
-    let schedule = schedule(whitened, work.settings, psis, is_enough || work.ledger.is_spent());
-    mcmc_moves(whitened, u, &schedule, (work.settings.seed, 0), &mut work.session).map(Some)
-}
-
-/// When the MCMC moves end: once the draws depend little on where they started, within limits set by the cost of the model.
-fn schedule(model: &dyn Model, settings: &InferSettings, psis: &Psis, is_least: bool) -> MoveSchedule {
-    if let Some(moves) = settings.moves {
-        return MoveSchedule::fixed(moves);
-    }
-    let each = work_of_move(model) * settings.draws.max(DRAWS) as f64;
-    let moves = [(WORK[0] / each, LEAST), (WORK[1] / each, MOST)];
-    let moves = moves.map(|(x, range)| (x as usize).clamp(*range.start(), *range.end()));
-    // An effective sample size W leaves errors of 1/√W standard deviations; the moves reduce them to their share `memory`.
-    let moves = if is_least { [moves[0]; 2] } else { moves };
-    let memory = if psis.is_good() { (ERROR * psis.ess.sqrt()).min(MEMORY) } else { MEMORY_UNRELIABLE };
-    MoveSchedule { moves, memory }
+    improved(inferred, (whitened, q, of_q), (checked.as_ref(), &delivered), known, work)
 }

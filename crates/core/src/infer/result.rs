@@ -20,6 +20,8 @@ pub struct Inferred {
     pub moved: Option<MoveSummary>,
     /// The importance weights of the approximation's draws.
     pub psis: Psis,
+    /// The components of the mixture that was learnt from weighted draws, if the draws are from there.
+    pub learnt: Option<usize>,
     /// The ELBO and related bounds.
     pub bounds: Bounds,
     /// The method.
@@ -42,6 +44,8 @@ pub struct Inferred {
     pub fitted: Fitted,
     /// How the draws were corrected.
     pub correct: Correction,
+    /// How many of several modes one ascent of the mode search alone ended at.
+    pub modes_once: usize,
     /// The largest mode that the mode search found and the draws missed.
     pub missed_mode: Option<MissedMode>,
     /// The largest tail of a latent that the draws missed.

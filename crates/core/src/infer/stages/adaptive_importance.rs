@@ -7,9 +7,6 @@ use hyperprior_math::special::{ln_gamma, log_sum_exp};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
-/// The largest k̂ of weights that have a variance.
-pub(super) const KHAT_MAX: f64 = 0.5;
-
 /// The degrees of freedom of a proposal for k latents: the tails of many need not be as long.
 fn df(k: usize) -> f64 {
     (2 * k).max(8) as f64

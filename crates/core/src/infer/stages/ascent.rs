@@ -7,7 +7,7 @@ use hyperprior_math::random::Stream;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 
-/// The number of ascents.
+/// The number of ascents in a round.
 pub(super) const ASCENTS: usize = 32;
 /// The steps of an ascent, and their first size.
 pub(super) const STEPS: usize = 400;
@@ -34,20 +34,21 @@ pub struct Starts {
     pub centre: Option<Vec<f64>>,
 }
 
-/// Starts with a finite density, if there are any.
-pub(super) fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]) -> Result<Batch> {
+/// The starts of a round with a finite density, if there are any.
+pub(super) fn scatter(model: &dyn Model, starts: &Starts, round: usize, streams: &mut [Stream]) -> Result<Batch> {
     let latents = model.latents();
+    let each = ASCENTS / 2;
     let mut z = Batch::zeros(latents.len(), ASCENTS);
     let (mut log_p, mut is_ordinary) = (vec![f64::NAN; ASCENTS], vec![true; ASCENTS]);
-    for round in 0..SHRINKS {
+    for shrink in 0..SHRINKS {
         for (s, rng) in streams.iter_mut().enumerate().filter(|(s, _)| !log_p[*s].is_finite()) {
-            // Wide in some ascents, narrow in others, and closer to zero in every round.
-            let width = [0.1, 0.5, 1.0, 2.0][s / 2 % 4] * 0.8_f64.powi(round as i32);
+            // Wide in some ascents, narrow in others, and closer to zero every time.
+            let width = [0.1, 0.5, 1.0, 2.0][s / 2 % 4] * 0.8_f64.powi(shrink as i32);
             for i in 0..latents.len() {
                 let given = starts.given.as_ref().and_then(|given| given[i]);
                 let point = match &starts.points {
-                    Some(points) if s % 2 == 1 && round * ASCENTS / 2 < points.draws_len() => {
-                        Some(points.get(i, (s / 2 + round * ASCENTS / 2) % points.draws_len()))
+                    Some(points) if s % 2 == 1 && shrink * each < points.draws_len() => {
+                        Some(points.get(i, (s / 2 + (round + shrink) * each) % points.draws_len()))
                     }
                     _ => None,
                 };
@@ -60,7 +61,7 @@ pub(super) fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]
                     (None, Support::Integers { lower, upper }) => {
                         lower + (uniform * (upper - lower + 1.0)).floor().min(upper - lower)
                     }
-                    (None, Support::Counts) => (3.0 * uniform * (1.0 + round as f64)).floor(),
+                    (None, Support::Counts) => (3.0 * uniform * (1.0 + shrink as f64)).floor(),
                     (None, _) => width * normal,
                 };
                 z.set(i, s, x);
@@ -68,7 +69,7 @@ pub(super) fn scatter(model: &dyn Model, starts: &Starts, streams: &mut [Stream]
         }
         model.is_ordinary(&z, &mut is_ordinary);
         // Expensive starts are usually poor ones, so they are replaced if there are others.
-        let is_choice = round < SHRINKS / 2 && is_ordinary.contains(&true);
+        let is_choice = shrink < SHRINKS / 2 && is_ordinary.contains(&true);
         if is_choice {
             replace(&mut z, |s| !is_ordinary[s]);
         }

@@ -1,13 +1,15 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
-
-use super::adaptive_importance::KHAT_MAX;
-use super::mixture_importance::mixture_importance;
+use super::missed_modes::missed_mode;
+use super::mixture_importance::{at_modes, at_places, mixture_importance};
 use super::nested_laplace::{Nested, nested_laplace};
+use super::overdispersed::Delivered;
+use super::pathfinder::Mode;
 use super::resample::{OVERSAMPLED, draw, heaviest, resampled, taken, thinned};
+use super::superchains::SuperchainRun;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::diagnostics::convergence::moments;
-use crate::diagnostics::psis::{Psis, psis as smooth};
+use crate::diagnostics::psis::{Psis, VARIANCE_KHAT_MAX, psis as smooth};
 use crate::error::Result;
 use crate::fit::Fitted;
 use crate::infer::method::Method;
@@ -21,6 +23,8 @@ use rayon::prelude::*;
 
 /// How many draws with large importance weights superchains may start from.
 const HEAVY: usize = 8;
+/// How many standard errors an evidence must be above another to be larger.
+const BEYOND: f64 = 2.0;
 
 /// What draws are from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +35,13 @@ pub(in crate::infer) enum Source {
     Nested,
     /// A mixture of this many components that was learnt from weighted draws.
     Mixture(usize),
+}
+
+impl Source {
+    /// The components of a mixture that was learnt from weighted draws.
+    pub(in crate::infer) fn components(self) -> Option<usize> {
+        if let Self::Mixture(components) = self { Some(components) } else { None }
+    }
 }
 
 /// Draws with importance weights.
@@ -47,13 +58,21 @@ pub(in crate::infer) struct Weighed {
     pub(in crate::infer) bounds: Bounds,
 }
 
-/// Draws from a fitted approximation, and resamples them as the settings say; or from a better one that may replace it.
+impl Weighed {
+    /// Draws of the posterior that began as these.
+    pub(in crate::infer) fn delivered<'a>(&'a self, u: &'a Batch, ends: &'a Batch) -> Delivered<'a> {
+        Delivered { u, ends, heavy: &self.heavy, moves: 0, log_evidence: self.bounds.log_evidence.value }
+    }
+}
+
+/// Draws from a fitted approximation, and resamples them as the settings say; or from a better one that may replace it and
+/// knows these modes.
 pub(in crate::infer) fn weigh(
     whitened: &WhitenedModel<dyn Model + '_>,
     q: &Variational,
     fitted: &Fitted,
+    (known, may_replace): (&[Mode], bool),
     settings: &InferSettings,
-    may_replace: bool,
 ) -> Result<Weighed> {
     let bounds = fitted.bounds(whitened, q, &BoundSettings { seed: settings.seed, ..BoundSettings::default() })?;
     let len = settings.draws * OVERSAMPLED;
@@ -71,15 +90,21 @@ pub(in crate::infer) fn weigh(
     let of_q = log_weights.clone();
     let psis = smooth(&mut log_weights);
     // Moves do not carry draws between the components of a mixture.
-    let is_uneven = !psis.is_good() || psis.khat > KHAT_MAX && q.prior().components_len() > 1;
+    let is_uneven = !psis.is_good() || psis.khat > VARIANCE_KHAT_MAX && q.prior().components_len() > 1;
+    // Weights tell nothing of a mode without draws.
+    let misses_mode = || {
+        let z = whitened.restored(&resampled(&drawn, &log_weights, settings.draws));
+        missed_mode(&z, bounds.log_evidence.value, known).is_some()
+    };
     if may_replace
-        && is_uneven
-        && let Some(adapted) = mixture_importance(whitened, (&drawn, &of_q), len, settings.seed)?
+        && (is_uneven || misses_mode())
+        && let Some(adapted) =
+            mixture_importance(whitened, (&drawn, &of_q), at_modes(whitened, known), len, settings.seed)?
     {
         let mut smoothed = adapted.log_weights.clone();
         let found = smooth(&mut smoothed);
         let u = resampled(&adapted.u, &smoothed, settings.draws);
-        if found.is_good() && found.khat < psis.khat && has_known_variances(&u) {
+        if found.is_good() && (found.khat < psis.khat || !is_uneven) && has_known_variances(&u) {
             let heavy = heaviest(&adapted.u, &adapted.log_weights, HEAVY);
             let bounds = Bounds { log_evidence: log_mean(&adapted.log_weights, 1, len), ..bounds };
             return Ok(Weighed { u, heavy, psis: found, of_q, source: Source::Mixture(adapted.components), bounds });
@@ -95,6 +120,42 @@ pub(in crate::infer) fn weigh(
     Ok(Weighed { u, heavy, psis, of_q, source: Source::Fitted, bounds })
 }
 
+/// Draws of a mixture that is learnt again, from the draws of the first and from where superchains are. `None` if these found nothing that
+/// the first has left out, and the evidence is no larger.
+pub(in crate::infer) fn learnt_again(
+    whitened: &WhitenedModel<dyn Model + '_>,
+    (weighed, u): (&Weighed, &Batch),
+    run: &SuperchainRun,
+    settings: &InferSettings,
+) -> Result<Option<Weighed>> {
+    let (len, equal) = (settings.draws * OVERSAMPLED, vec![0.0; u.draws_len()]);
+    let further = at_places(&run.places());
+    let Some(adapted) = mixture_importance(whitened, (u, &equal), further, len, settings.seed.wrapping_add(1))? else {
+        return Ok(None);
+    };
+    let (before, log_evidence) = (weighed.bounds.log_evidence, log_mean(&adapted.log_weights, 1, len));
+    let error = before.standard_error.hypot(log_evidence.standard_error);
+    if run.found.missed.is_none() && !(log_evidence.value > before.value + BEYOND * error) {
+        return Ok(None);
+    }
+    let mut smoothed = adapted.log_weights.clone();
+    let psis = smooth(&mut smoothed);
+    let (u, heavy) =
+        (resampled(&adapted.u, &smoothed, settings.draws), heaviest(&adapted.u, &adapted.log_weights, HEAVY));
+    if !has_known_variances(&u) {
+        return Ok(None);
+    }
+    let bounds = Bounds { log_evidence, ..weighed.bounds.clone() };
+    Ok(Some(Weighed {
+        u,
+        heavy,
+        psis,
+        of_q: weighed.of_q.clone(),
+        source: Source::Mixture(adapted.components),
+        bounds,
+    }))
+}
+
 /// Whether the squares of each latent have a variance, by their k̂: of tails that are longer than its own a mixture shows the near part,
 /// and its weights do not tell what it leaves out.
 fn has_known_variances(u: &Batch) -> bool {
@@ -102,7 +163,7 @@ fn has_known_variances(u: &Batch) -> bool {
         let column = u.column(i);
         let mean = moments(column).0;
         let mut log_squares: Vec<f64> = column.iter().map(|x| 2.0 * (x - mean).abs().ln()).collect();
-        smooth(&mut log_squares).khat <= KHAT_MAX
+        smooth(&mut log_squares).khat <= VARIANCE_KHAT_MAX
     })
 }
 

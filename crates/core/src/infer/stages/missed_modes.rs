@@ -1,12 +1,10 @@
 //! The missed-mode check: whether the draws cover the modes that the search found.
 
-use super::missing_mass::{FEW, THERE, share};
+use super::missing_mass::{FEW, THERE, matters, share};
 use super::pathfinder::{Mode, distance};
+use crate::diagnostics::convergence::moments;
 use crate::infer::result::MissedMode;
 use hyperprior_math::batch::Batch;
-
-/// Modes with a smaller share of the posterior are not checked.
-const SHARE_MIN: f64 = 0.02;
 
 /// The largest mode that draws `z` missed. The bound of a mode's Gaussian is a lower bound on its share of the evidence, and at
 /// least that share of the draws should lie there.
@@ -15,10 +13,16 @@ pub(in crate::infer) fn missed_mode(z: &Batch, log_evidence: f64, modes: &[Mode]
     let all: Vec<usize> = (0..z.columns_len()).collect();
     let len = z.draws_len();
     let mut point = vec![0.0; all.len()];
+    let spreads: Vec<(f64, f64)> = all.iter().map(|i| moments(z.column(*i))).collect();
+    let far = |mode: &Mode| {
+        let each =
+            mode.z.iter().zip(&spreads).map(|(x, (mean, variance))| (x - mean).abs() / variance.sqrt().max(1e-9));
+        each.fold(0.0, f64::max)
+    };
     let mut missed: Option<MissedMode> = None;
     for mode in modes {
         let of_top = (mode.elbo - top).exp();
-        if of_top < SHARE_MIN {
+        if !matters(of_top, far(mode)) {
             continue;
         }
         let mut there = 0;

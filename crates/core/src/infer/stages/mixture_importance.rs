@@ -1,12 +1,11 @@
 //! Mixture population Monte Carlo (Cappé, Douc, Guillin, Marin and Robert, 2008) of a few latents whose posterior is far from one Gaussian:
 //! a mixture of Student t distributions is fitted to weighted draws, and new draws from it get weights in turn.
 
-use super::adaptive_importance::{
-    KHAT_MAX, Part, Proposal, TMixture, effective, relevance, tempered, weighted_moments,
-};
+use super::adaptive_importance::{Part, Proposal, TMixture, effective, relevance, tempered, weighted_moments};
+use super::pathfinder::Mode;
 use super::resample::{BLOCK, MIDDLE, systematic};
 use super::whitened::WhitenedModel;
-use crate::diagnostics::psis::psis;
+use crate::diagnostics::psis::{VARIANCE_KHAT_MAX, psis};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
@@ -23,23 +22,56 @@ const POINTS: usize = 8;
 const FITTED: usize = 4000;
 const ITERATIONS: usize = 8;
 const SHARE_MIN: f64 = 1e-3;
+/// The least share of a mode or of a place where chains are in the first round, and the share of chains' correlations that is kept.
+const PLACE: f64 = 0.02;
+const CORRELATED: f64 = 0.9;
 /// The draws of a round, the most rounds, and how many of these may have as many draws as are wanted.
 const ROUND: usize = 4000;
 const ROUNDS: u64 = 8;
 const LONG_ROUNDS: u64 = 4;
 
-/// A mixture fitted by expectation-maximisation to these points. `None` if they do not span the space.
-fn fitted(points: &[Vec<f64>], components: usize) -> Option<TMixture> {
-    let (k, equal) = (points.first()?.len(), vec![0.0; points.len()]);
-    let (mean, covariance) = weighted_moments(points, &equal)?;
+/// Points, and how often each occurs.
+struct Points {
+    values: Vec<Vec<f64>>,
+    counts: Vec<f64>,
+}
+
+impl Points {
+    /// As many as a mixture is fitted to, in proportion to these weights.
+    fn of(values: &[Vec<f64>], log_weights: &[f64]) -> Self {
+        let mut counts = vec![0.0; values.len()];
+        systematic(log_weights, log_sum_exp(log_weights), FITTED, MIDDLE).for_each(|s| counts[s] += 1.0);
+        let (values, counts) = values.iter().cloned().zip(counts).filter(|(_, count)| *count > 0.0).unzip();
+        Self { values, counts }
+    }
+
+    /// The values at which equal shares of the points end.
+    fn spaced(&self, len: usize) -> Vec<Vec<f64>> {
+        let (total, mut reached, mut at): (f64, f64, usize) = (self.counts.iter().sum(), 0.0, 0);
+        let of = |c: usize| {
+            while reached + self.counts[at] <= c as f64 * total / len as f64 {
+                reached += self.counts[at];
+                at += 1;
+            }
+            self.values[at].clone()
+        };
+        (0..len).map(of).collect()
+    }
+}
+
+/// A mixture fitted by expectation-maximisation to these points, beside further parts. `None` if they do not span the space.
+fn fitted(points: &Points, components: usize, further: Vec<Part>) -> Option<TMixture> {
+    let log_counts: Vec<f64> = points.counts.iter().map(|count| count.ln()).collect();
+    let (mean, covariance) = weighted_moments(&points.values, &log_counts)?;
+    let narrower = (components as f64).powf(-2.0 / mean.len() as f64);
     let wide = Proposal::new(mean, &covariance)?.much_wider();
-    let narrower = (components as f64).powf(-2.0 / k as f64);
     let narrow: Vec<f64> = covariance.into_iter().map(|x| narrower * x).collect();
-    let at = |c: usize| Proposal::new(points[c * points.len() / components].clone(), &narrow);
-    let mut parts = (0..components).map(|c| Some(Part::new(1.0, at(c)?))).collect::<Option<Vec<_>>>()?;
+    let at = |value: Vec<f64>| Some(Part::new(1.0, Proposal::new(value, &narrow)?));
+    let mut parts = points.spaced(components).into_iter().map(at).collect::<Option<Vec<_>>>()?;
     for _ in 0..ITERATIONS {
         parts = next(&parts, points, &narrow)?;
     }
+    parts.extend(further);
     Some(TMixture::of_parts(parts, wide))
 }
 
@@ -59,7 +91,7 @@ fn weighted(
             let of = |s: usize| mixture.draw(&mut stream(seed, Purpose::MixtureImportance.step(), number, s as u64));
             let (values, log_densities): (Vec<Vec<f64>>, Vec<f64>) = own.map(of).unzip();
             let mut log_weights = vec![0.0; values.len()];
-            model.log_joint(&batch(&values), &mut log_weights)?;
+            model.log_joint(&Batch::from_draws(&values), &mut log_weights)?;
             log_weights.iter_mut().zip(log_densities).for_each(|(w, log_density)| *w = known(*w - log_density));
             Ok((values, log_weights))
         })
@@ -70,11 +102,12 @@ fn weighted(
 
 /// The next components of an expectation-maximisation. Each has a few further points, so that its covariance is known, which are spread
 /// as all are but closer together.
-fn next(parts: &[Part], points: &[Vec<f64>], narrow: &[f64]) -> Option<Vec<Part>> {
-    let k = points[0].len();
+fn next(parts: &[Part], points: &Points, narrow: &[f64]) -> Option<Vec<Part>> {
+    let Points { values, counts } = points;
+    let (k, all) = (values[0].len(), counts.iter().sum::<f64>());
     let further = k as f64 + 2.0;
     // The share of each component in each point, and how much the point tells of it.
-    let shares: Vec<Vec<(f64, f64)>> = points
+    let shares: Vec<Vec<(f64, f64)>> = values
         .par_iter()
         .map(|x| {
             let room = &mut vec![0.0; k];
@@ -84,15 +117,18 @@ fn next(parts: &[Part], points: &[Vec<f64>], narrow: &[f64]) -> Option<Vec<Part>
         })
         .collect();
     let next = |c: usize| {
-        let count: f64 = shares.iter().map(|s| s[c].0).sum();
-        let share = count / points.len() as f64;
+        let own: Vec<f64> = shares.iter().zip(counts).map(|(share, count)| share[c].0 * count).collect();
+        let count: f64 = own.iter().sum();
+        let share = count / all;
         if share < SHARE_MIN {
             return None;
         }
-        let counted: Vec<f64> = shares.iter().map(|s| (s[c].0 * s[c].1).ln()).collect();
-        let total: f64 = counted.iter().map(|w| w.exp()).sum();
-        let (mean, covariance) = weighted_moments(points, &counted)?;
-        let entry = |(own, narrow): (&f64, &f64)| (total * own + further * narrow) / (count + further);
+        let counted: Vec<f64> = own.iter().zip(&shares).map(|(own, share)| (own * share[c].1).ln()).collect();
+        let scale = log_sum_exp(&counted).exp() / count;
+        let (mean, covariance) = weighted_moments(values, &counted)?;
+        // A point that occurs often tells no more of the covariance than one.
+        let distinct = count * count / own.iter().map(|x| x * x).sum::<f64>();
+        let entry = |(own, narrow): (&f64, &f64)| (distinct * scale * own + further * narrow) / (distinct + further);
         let covariance: Vec<f64> = covariance.iter().zip(narrow).map(entry).collect();
         Some(Part::new(share, Proposal::new(mean, &covariance)?))
     };
@@ -106,13 +142,38 @@ fn known(w: f64) -> f64 {
     if w.is_nan() { f64::NEG_INFINITY } else { w }
 }
 
-/// Points as draws.
-fn batch(points: &[Vec<f64>]) -> Batch {
-    let mut out = Batch::zeros(points.first().map_or(0, Vec::len), points.len());
-    for i in 0..out.columns_len() {
-        out.column_mut(i).iter_mut().zip(points).for_each(|(to, x)| *to = x[i]);
-    }
-    out
+/// Distributions at modes, of which the draws so far may know nothing.
+pub(super) fn at_modes(whitened: &WhitenedModel<dyn Model + '_>, modes: &[Mode]) -> Vec<Part> {
+    let k = whitened.latents().len();
+    let (_, whitening) = whitened.place();
+    let total = log_sum_exp(&modes.iter().map(|mode| mode.elbo).collect::<Vec<_>>());
+    let part = |mode: &Mode| {
+        let columns: Vec<Vec<f64>> = (0..k)
+            .map(|j| {
+                let mut column: Vec<f64> = (0..k).map(|i| mode.whitening.get(i, j)).collect();
+                whitening.solve(&mut column);
+                column
+            })
+            .collect();
+        let entry = |i: usize, j: usize| columns.iter().map(|column| column[i] * column[j]).sum::<f64>();
+        let squared: Vec<f64> = (0..k * k).map(|at| entry(at / k, at % k)).collect();
+        let at = whitened.whiten(&Batch::from_columns(mode.z.clone(), 1)).into_vec();
+        Some(Part::new((mode.elbo - total).exp().max(PLACE), Proposal::new(at, &squared)?))
+    };
+    modes.iter().take(COMPONENTS_MAX).filter_map(part).collect()
+}
+
+/// A distribution for each place where chains are, with their moments; the correlations of few chains are taken for smaller ones.
+pub(super) fn at_places(places: &[Batch]) -> Vec<Part> {
+    let part = |place: &Batch| {
+        let k = place.columns_len();
+        let values: Vec<Vec<f64>> = (0..place.draws_len()).map(|s| (0..k).map(|i| place.get(i, s)).collect()).collect();
+        let (mean, mut covariance) = weighted_moments(&values, &vec![0.0; values.len()])?;
+        let off_diagonal = covariance.iter_mut().enumerate().filter(|(at, _)| at % (k + 1) > 0);
+        off_diagonal.for_each(|(_, entry)| *entry *= CORRELATED);
+        Some(Part::new(PLACE, Proposal::new(mean, &covariance)?))
+    };
+    places.iter().filter_map(part).collect()
 }
 
 /// Draws of a mixture.
@@ -123,11 +184,12 @@ pub(super) struct Adapted {
     pub(super) components: usize,
 }
 
-/// `len` draws with their log importance weights from a mixture that is learnt from these draws and theirs. `None` if there are too many
-/// latents, or some are discrete.
+/// `len` draws with their log importance weights from a mixture that is learnt from these draws and theirs, at first beside these parts.
+/// `None` if there are too many latents, or some are discrete.
 pub(super) fn mixture_importance(
     whitened: &WhitenedModel<dyn Model + '_>,
     (drawn, log_weights): (&Batch, &[f64]),
+    mut further: Vec<Part>,
     len: usize,
     seed: u64,
 ) -> Result<Option<Adapted>> {
@@ -143,17 +205,16 @@ pub(super) fn mixture_importance(
         if !effective(&weights).is_finite() {
             break;
         }
-        let points: Vec<Vec<f64>> =
-            systematic(&weights, log_sum_exp(&weights), FITTED, MIDDLE).map(|s| values[s].clone()).collect();
+        let points = Points::of(&values, &weights);
         let components = ((effective(&weights) as usize) / (POINTS * k)).clamp(1, COMPONENTS_MAX);
-        let Some(mixture) = fitted(&points, components) else { break };
+        let Some(mixture) = fitted(&points, components, std::mem::take(&mut further)) else { break };
         let own = if is_last { len } else { ROUND };
         (values, log_weights) = weighted(&mixture, whitened, own, seed, round)?;
         let khat = psis(&mut log_weights.clone()).khat;
-        if is_last && khat <= KHAT_MAX || round + 1 == ROUNDS {
-            return Ok(Some(Adapted { u: batch(&values), log_weights, components: mixture.len() }));
+        if is_last && khat <= VARIANCE_KHAT_MAX || round + 1 == ROUNDS {
+            return Ok(Some(Adapted { u: Batch::from_draws(&values), log_weights, components: mixture.len() }));
         }
-        is_last = is_last || khat <= KHAT_MAX || round + LONG_ROUNDS >= ROUNDS;
+        is_last = is_last || khat <= VARIANCE_KHAT_MAX || round + LONG_ROUNDS >= ROUNDS;
     }
     Ok(None)
 }
@@ -162,9 +223,14 @@ pub(super) fn mixture_importance(
 #[allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 mod tests {
     use super::*;
+    use crate::diagnostics::Verdict;
     use crate::diagnostics::convergence::moments;
+    use crate::infer::stages::test_models::{Coupled, SPOTS, spot};
     use crate::infer::stages::whitening::Whitening;
+    use crate::infer::{InferSettings, Starts, infer};
+    use crate::objective::Estimate;
     use crate::targets::{Banana, GaussianMixture};
+    use rand::RngExt;
     use rand_distr::{Distribution, StandardNormal};
 
     /// Draws of a Gaussian with its log weights, and then of a mixture.
@@ -184,7 +250,7 @@ mod tests {
             let squared = (drawn.get(0, s).powi(2) + drawn.get(1, s).powi(2)) / (sd * sd);
             *w += 0.5 * squared + (2.0 * std::f64::consts::PI * sd * sd).ln();
         }
-        mixture_importance(&whitened, (&drawn, &log_weights), 16_000, seed).unwrap().unwrap()
+        mixture_importance(&whitened, (&drawn, &log_weights), Vec::new(), 16_000, seed).unwrap().unwrap()
     }
 
     /// Catches a density that is not that of the draws, and a mixture that loses a mode: the evidence of both targets is 1, one corner of
@@ -205,6 +271,29 @@ mod tests {
                     let share: f64 = (0..weights.len()).filter(corner).map(|s| weights[s]).sum::<f64>() / 16_000.0;
                     assert!((share - 0.1).abs() < 0.015, "{share}");
                 }
+            }
+        }
+    }
+    /// Catches modes that are not searched for, modes that one approximation leaves out and the draws then lack, and doubts because chains
+    /// do not move between modes: seven spots far apart have their shares, and the evidence is 1.
+    #[test]
+    fn modes_far_apart_have_their_shares() {
+        for seed in 1..4 {
+            let settings = InferSettings { seed, ..InferSettings::default() };
+            let mut rng = stream(seed, 0, 0, 0);
+            let points = Some(Batch::from_columns((0..512).map(|_| rng.random_range(-5.0..5.0)).collect(), 128));
+            let starts = Starts { points, ..Starts::default() };
+            let found = infer(&Coupled::spots(), &starts, &settings, &mut crate::Quiet).unwrap();
+            assert_eq!(found.verdict(), Verdict::Trust, "{:?}", found.diagnostics());
+            let Estimate { value, standard_error } = found.log_evidence();
+            assert!(standard_error < 0.03 && value.abs() < 4.0 * standard_error, "{value} ± {standard_error}");
+            let ess = found.effective_sample_size();
+            for k in 0..SPOTS {
+                let (share, at) = spot(k);
+                let is_there = |s: &usize| (0..4).all(|i| (found.z.get(i, *s) - at[i]).abs() < 1.2);
+                let drawn = (0..found.z.draws_len()).filter(is_there).count() as f64 / found.z.draws_len() as f64;
+                let error = (share * (1.0 - share) / ess).sqrt();
+                assert!((drawn - share).abs() < 5.0 * error, "{k}: {drawn}, not {share} ± {error}");
             }
         }
     }

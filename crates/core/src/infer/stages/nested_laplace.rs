@@ -5,13 +5,13 @@
 //! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
 //! chains, where Laplace's method is not enough.
 
-use super::adaptive_importance::{KHAT_MAX, Proposal, TMixture, effective, tempered, wider};
+use super::adaptive_importance::{Proposal, TMixture, effective, tempered, wider};
 use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
 use super::resample::{MIDDLE, OVERSAMPLED, systematic};
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
-use crate::diagnostics::psis::psis;
+use crate::diagnostics::psis::{VARIANCE_KHAT_MAX, psis};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
@@ -192,8 +192,8 @@ pub(in crate::infer) fn nested_laplace(
         }
         let nested = draws(&parts, &found, paths.as_deref(), len, seed)?;
         // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
-        let is_even =
-            effective(&nested.of_theta) > EVEN_MIN * KEPT as f64 && psis(&mut nested.of_theta.clone()).khat <= KHAT_MAX;
+        let is_even = effective(&nested.of_theta) > EVEN_MIN * KEPT as f64
+            && psis(&mut nested.of_theta.clone()).khat <= VARIANCE_KHAT_MAX;
         if attempt + 1 == ATTEMPTS || is_even {
             return Ok(Some(nested));
         }

@@ -29,6 +29,13 @@ const GAUSSIANS_MAX: usize = 40;
 pub(in crate::infer) const WORSE: f64 = 8.0;
 /// A Gaussian within this many standard deviations of a better one is the same mode.
 const NEAR: f64 = 2.0;
+/// The most rounds of ascents, and the most latents with more than one.
+const ROUNDS: usize = 8;
+const LATENTS_MAX: usize = 32;
+/// The rounds without a new mode after which the search ends.
+const ROUNDS_WITHOUT: usize = 2;
+/// Where Newton's method would not go further than this many standard deviations per latent, an ascent has reached a mode.
+const AT_MODE: f64 = 0.1;
 /// The number of steps between Gibbs sweeps over the discrete latents.
 const SWEEP: usize = 10;
 
@@ -52,6 +59,8 @@ pub struct ModeSearch {
     pub modes: Vec<Mode>,
     /// Where the ascents ended, apart from impossible ones.
     pub ends: Batch,
+    /// How many of several modes one ascent alone ended at. If there are some, there are others at which none did (Good, 1953).
+    pub once: usize,
 }
 
 impl ModeSearch {
@@ -100,11 +109,11 @@ pub(in crate::infer) fn search(
     is_full: bool,
     session: &mut Session,
 ) -> Result<ModeSearch> {
-    if let Stage::Finished((modes, ends)) = session.begin::<(Vec<Mode>, Columns)>()? {
-        return ModeSearch { modes, ends: ends.batch()? }.checked(model.latents());
+    if let Stage::Finished((modes, ends, once)) = session.begin::<(Vec<Mode>, Columns, usize)>()? {
+        return ModeSearch { modes, ends: ends.batch()?, once }.checked(model.latents());
     }
     let search = run(model, starts, seed, is_full, session)?;
-    session.finish(|| (search.modes.clone(), Columns::of(&search.ends)))?;
+    session.finish(|| (search.modes.clone(), Columns::of(&search.ends), search.once))?;
     Ok(search)
 }
 
@@ -116,7 +125,7 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
     if gradient.is_none() && !continuous.is_empty() {
         return Err(Error::Model("a mode search needs the gradient along the continuous latents".to_owned()));
     }
-    let Ascents { begun, z, log_p, stops } = ascents(model, starts, (&discrete, &continuous), seed, session)?;
+    let Ascents { begun, z, log_p, stops } = ascents(model, starts, (&discrete, &continuous), (seed, 0), session)?;
     let mut order: Vec<usize> = (0..ASCENTS).collect();
     let value = |s: usize| if log_p[s].is_nan() { f64::NEG_INFINITY } else { log_p[s] };
     order.sort_by(|a, b| value(*b).total_cmp(&value(*a)));
@@ -126,19 +135,13 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
         gradient.map(|gradient| LogDensity { model, gradient, continuous: &continuous, sparse: sparse.as_ref() });
     let (mut found, mut at_ends) = (given_modes(density, starts, seed)?, Vec::new());
     let mut by_newton: Vec<Mode> = Vec::new();
-    let mut ends = Batch::zeros(latents.len(), alive.len() + found.len());
-    for i in 0..latents.len() {
-        let all = alive.iter().map(|s| z.get(i, *s)).chain(found.iter().map(|mode| mode.z[i]));
-        ends.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = x);
-    }
+    let alive = alive.iter().map(|s| (0..latents.len()).map(|i| z.get(i, *s)).collect());
+    let mut ends: Vec<Vec<f64>> = alive.chain(found.iter().map(|mode| mode.z.clone())).collect();
     let mut by_mass = None;
     if let Some(sparse) = sparse.as_ref().filter(|_| discrete.is_empty()) {
-        let mut points = Batch::zeros(latents.len(), begun.draws_len() + ends.draws_len());
-        for i in 0..latents.len() {
-            let all = begun.column(i).iter().chain(ends.column(i));
-            points.column_mut(i).iter_mut().zip(all).for_each(|(to, x)| *to = *x);
-        }
-        if let Some(point) = marginal_centre(model, sparse, &points, seed)? {
+        let begun = (0..begun.draws_len()).map(|s| (0..latents.len()).map(|i| begun.get(i, s)).collect());
+        let points: Vec<Vec<f64>> = begun.chain(ends.iter().cloned()).collect();
+        if let Some(point) = marginal_centre(model, sparse, &Batch::from_draws(&points), seed)? {
             by_mass = gaussian(density, point, seed)?;
         }
     } else if let Some(centre) = &starts.centre {
@@ -174,18 +177,100 @@ fn run(model: &dyn Model, starts: &Starts, seed: u64, is_full: bool, session: &m
         let example = describe(model, &z, 0, log_p[0]);
         return Err(Error::NotFinite { step: 0, dropped: ASCENTS, drawn: ASCENTS, example });
     }
+    let mut once = 0;
+    if let Some(density) = density.filter(|_| discrete.is_empty() && is_full && continuous.len() <= LATENTS_MAX) {
+        let further = more_rounds(density, starts, (&found, &ends), seed, session)?;
+        ends.extend(further.modes.iter().map(|mode| mode.z.clone()));
+        found.extend(further.modes);
+        once = further.once;
+    }
     found.sort_by(|a, b| b.elbo.total_cmp(&a.elbo));
     let mut modes = distinct(found.into_iter(), &continuous);
     // It comes second, however good, so that a fit from each decides: a mode may be a worse place to start from than the way to it.
     let best = by_newton.into_iter().reduce(|a, b| if b.elbo > a.elbo { b } else { a });
-    let is_apart = |one: &Mode| modes.iter().all(|other| distance(other, &one.z, &continuous) > NEAR);
-    if let Some(one) = best.filter(|one| one.elbo > modes[0].elbo && is_apart(one)) {
+    if let Some(one) = best.filter(|one| one.elbo > modes[0].elbo && is_apart(&modes, &one.z, &continuous)) {
         modes.insert(1, one);
     }
     if let Some(one) = by_mass {
         modes.insert(0, one);
     }
-    Ok(ModeSearch { modes, ends })
+    Ok(ModeSearch { modes, ends: Batch::from_draws(&ends), once })
+}
+
+/// What further rounds of ascents found.
+struct Further {
+    modes: Vec<Mode>,
+    /// How many of several modes one ascent alone ended at.
+    once: usize,
+}
+
+/// Further rounds of ascents, if there is more than one mode; they go on while they find modes that count, or one ascent alone ended at
+/// one.
+fn more_rounds(
+    density: LogDensity,
+    starts: &Starts,
+    (found, ends): (&[Mode], &[Vec<f64>]),
+    seed: u64,
+    session: &mut Session,
+) -> Result<Further> {
+    let continuous = density.continuous;
+    let is_near = |mode: &Mode, z: &[f64]| distance(mode, z, continuous) <= NEAR;
+    // Modes, and how many ascents ended at each.
+    let mut reached: Vec<(Mode, usize)> = Vec::new();
+    for mode in found {
+        if is_at_mode(density, mode)? && !reached.iter().any(|(other, _)| is_near(other, &mode.z)) {
+            reached.push((mode.clone(), ends.iter().filter(|end| is_near(mode, end)).count()));
+        }
+    }
+    let best = found.iter().map(|mode| mode.elbo).fold(f64::NEG_INFINITY, f64::max);
+    let counts = |mode: &Mode| mode.elbo > best - WORSE;
+    let once = |reached: &[(Mode, usize)]| {
+        let (all, once) = reached
+            .iter()
+            .filter(|(mode, _)| counts(mode))
+            .fold((0, 0), |(all, once), (_, hits)| (all + 1, once + usize::from(*hits < 2)));
+        if all > 1 { once } else { 0 }
+    };
+    let is_one_of_many = reached.iter().filter(|(mode, _)| counts(mode)).count() > 1;
+    let (known_len, mut without) = (reached.len(), if is_one_of_many { 0 } else { ROUNDS_WITHOUT });
+    for round in 1..ROUNDS {
+        if without >= ROUNDS_WITHOUT && once(&reached) == 0 || reached.len() >= GAUSSIANS_MAX {
+            break;
+        }
+        without += 1;
+        let Ascents { z, log_p, .. } = ascents(density.model, starts, (&[], continuous), (seed, round), session)?;
+        for s in (0..ASCENTS).filter(|s| log_p[*s].is_finite()) {
+            let end: Vec<f64> = (0..z.columns_len()).map(|i| z.get(i, s)).collect();
+            if let Some((_, hits)) = reached.iter_mut().find(|(mode, _)| is_near(mode, &end)) {
+                *hits += 1;
+                continue;
+            }
+            let Some(mode) = gaussian(Some(density), end, seed)? else { continue };
+            if is_at_mode(density, &mode)? {
+                without = if counts(&mode) { 0 } else { without };
+                reached.push((mode, 1));
+            }
+        }
+    }
+    let once = once(&reached);
+    Ok(Further { modes: reached.split_off(known_len).into_iter().map(|(mode, _)| mode).collect(), once })
+}
+
+/// Whether a point is far from these modes.
+fn is_apart(modes: &[Mode], z: &[f64], continuous: &[usize]) -> bool {
+    modes.iter().all(|mode| distance(mode, z, continuous) > NEAR)
+}
+
+/// Whether an ascent has reached a mode: where a variance goes to zero there is none.
+fn is_at_mode(density: LogDensity, mode: &Mode) -> Result<bool> {
+    let (z, mut log_p) = (Batch::from_columns(mode.z.clone(), 1), [0.0]);
+    let (mut d_z, n) = (Batch::zeros(mode.z.len(), 1), density.continuous.len());
+    density.gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+    let own = Batch::from_columns(density.continuous.iter().map(|i| d_z.get(*i, 0)).collect(), 1);
+    let mut step = Batch::zeros(n, 1);
+    mode.whitening.transpose_multiply(&own, &mut step);
+    let squares: f64 = step.as_slice().iter().map(|x| x * x).sum();
+    Ok(squares <= AT_MODE * AT_MODE * n as f64)
 }
 
 /// Where the ascents began and ended, the log densities at their ends, and points along them.
@@ -200,13 +285,13 @@ fn ascents(
     model: &dyn Model,
     starts: &Starts,
     (discrete, continuous): (&[usize], &[usize]),
-    seed: u64,
+    (seed, round): (u64, usize),
     session: &mut Session,
 ) -> Result<Ascents> {
     let (latents, gradient) = (model.latents(), model.gradient());
     let mut streams: Vec<Stream> =
-        (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, s as u64)).collect();
-    let begun = scatter(model, starts, &mut streams)?;
+        (0..ASCENTS).map(|s| stream(seed, Purpose::ModeSearch.step(), 0, (s + round * ASCENTS) as u64)).collect();
+    let begun = scatter(model, starts, round, &mut streams)?;
     let mut z = begun.clone();
     let (mut log_p, mut d_z) = (vec![0.0; ASCENTS], Batch::zeros(latents.len(), ASCENTS));
     let mut ascent = Ascent::new(continuous.to_vec(), &z);
@@ -253,7 +338,7 @@ pub(in crate::infer) fn distinct(sorted: impl Iterator<Item = Mode>, continuous:
     let mut apart: Vec<Mode> = Vec::new();
     for one in sorted {
         let worse = apart.first().is_some_and(|best| one.elbo < best.elbo - WORSE);
-        if !worse && apart.iter().all(|other| distance(other, &one.z, continuous) > NEAR) {
+        if !worse && is_apart(&apart, &one.z, continuous) {
             apart.push(one);
         }
     }

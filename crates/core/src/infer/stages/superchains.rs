@@ -237,6 +237,12 @@ impl Scores {
                 (found.spread, found.spreading) = (spread, latents.name(i));
             }
         }
+        // Superchains that stay where they are may be where there are no draws, though each latent has draws near its value.
+        let staying = if found.have_joined() { Vec::new() } else { joined };
+        for k in staying {
+            let place = Place::new(whitened, chains, &log_p, of(k), seed)?;
+            found.missed = larger(found.missed, place.missed(whitened, delivered.u, delivered.log_evidence));
+        }
         found.missed = larger(found.missed, self.spliced(whitened, chains, &is_away, delivered, seed)?);
         Ok((found, is_away))
     }

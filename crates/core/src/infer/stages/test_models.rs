@@ -91,10 +91,42 @@ impl Coupled {
         Self { density: normal_and_narrow, ..Self::normal(len) }
     }
 
+    /// Seven narrow normal distributions far apart, of four latents: a density whose integral is 1.
+    pub(super) fn spots() -> Self {
+        Self::new(4, (0..4).flat_map(|i| (0..i).map(move |j| [j, i])).collect(), spots)
+    }
+
     /// The same for [`bent`] of each latent, so that none is Gaussian given others.
     pub(super) fn bent(len: usize) -> Self {
         Self { density: bent_normal, ..Self::normal(len) }
     }
+}
+
+/// The share of a spot and where it is.
+pub(super) fn spot(k: usize) -> (f64, [f64; 4]) {
+    let at = |i: usize| 4.0 * (1.0 + 2.3 * k as f64 + 1.7 * i as f64 + 0.9 * (k * i) as f64).sin();
+    ((k + 2) as f64 / 35.0, [0, 1, 2, 3].map(at))
+}
+
+/// The number of spots, and their standard deviation.
+pub(super) const SPOTS: usize = 7;
+const SPOT_SD: f64 = 0.3;
+
+fn spots(z: &[f64], d: &mut [f64]) -> f64 {
+    let log_norm = -4.0 * (SPOT_SD.ln() + 0.5 * (2.0 * std::f64::consts::PI).ln());
+    let log_p = |k: usize| {
+        let (share, at) = spot(k);
+        let squared: f64 = z.iter().zip(at).map(|(x, at)| ((x - at) / SPOT_SD).powi(2)).sum();
+        share.ln() + log_norm - 0.5 * squared
+    };
+    let each: Vec<f64> = (0..SPOTS).map(log_p).collect();
+    let total = hyperprior_math::special::log_sum_exp(&each);
+    for (k, log_p) in each.into_iter().enumerate() {
+        let at = spot(k).1;
+        let of = (log_p - total).exp() / (SPOT_SD * SPOT_SD);
+        d.iter_mut().zip(z.iter().zip(at)).for_each(|(d, (x, at))| *d -= of * (x - at));
+    }
+    total
 }
 
 /// The log integral of as many normal latents, and the mean and the variance of each, by the formula of Sherman and Morrison.
