@@ -38,8 +38,8 @@ impl Inferred {
         } else if self.long_chains().is_some() {
             "chains of the No-U-Turn sampler from overdispersed starts agree"
         } else if self.is_importance_sampled() {
-            "k̂ of a mixture that was learnt from weighted draws is below its limit, and chains from overdispersed starts ended where it \
-             has draws"
+            "the importance weights of a learnt mixture have a variance (k̂ is at most 0.5), and chains from overdispersed starts ended \
+             where it has draws"
         } else if self.is_confirmed() {
             "the ELBO had converged, the draws have mixed, and chains from overdispersed starts joined them"
         } else {

@@ -26,7 +26,7 @@ const NUTS_WORK: f64 = 2.4e10;
 /// How many times more gradients chains that have nearly mixed may take, if there are so many latents that particles would not do better.
 const LONGER: usize = 4;
 /// An evidence with a larger standard error rests on few draws.
-const EVIDENCE_ERROR_MAX: f64 = 0.1;
+pub(super) const EVIDENCE_ERROR_MAX: f64 = 0.1;
 
 /// Whether the draws need long chains: if they are not trusted as they are, or the approximation is poor.
 pub(super) fn needs_chains(

@@ -5,6 +5,7 @@ use super::budget::{BudgetLedger, Length, Work, deadline};
 use super::derived::Derived;
 use super::improved::improved;
 use super::integrated::{LITTLE, integrated, with_quadrature};
+use super::long_chains::EVIDENCE_ERROR_MAX;
 use super::method::Method;
 use super::moved_draws::{MovedDraws, moved_draws};
 use super::result::{CandidateSummary, Inferred, Restarts};
@@ -26,6 +27,7 @@ use super::stages::superchains::SuperchainRun;
 use super::stages::table_start::share_tables;
 use super::stages::whitened::WhitenedModel;
 use super::stages::whitening::Whitening;
+use crate::diagnostics::psis::VARIANCE_KHAT_MAX;
 use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
 use crate::fit::cluster;
@@ -313,9 +315,13 @@ fn finish(
     if let Some(found) = quadrature {
         return with_quadrature(inferred, whitened, found, known, settings.seed);
     }
-    if checked.is_some() && is_near && inferred.verdict() == Verdict::Trust {
+    // Weights without a variance seldom show that an estimate of the evidence is too low; draws that chains confirm do.
+    let is_uneven = inferred.psis.khat > VARIANCE_KHAT_MAX && inferred.psis.is_good();
+    if checked.is_some() && (is_near || is_uneven) && inferred.verdict() == Verdict::Trust {
         let bridge = bridge(whitened, (q, &inferred.fitted), of_q, (&u, inferred.effective_sample_size()))?;
-        return Ok(Inferred { bridge, ..inferred });
+        if is_near || bridge.is_some_and(|bridge| bridge.standard_error <= EVIDENCE_ERROR_MAX) {
+            return Ok(Inferred { bridge, ..inferred });
+        }
     }
     improved(inferred, (whitened, q, of_q), (checked.as_ref(), &delivered), known, work)
 }

@@ -60,7 +60,7 @@ pub struct Inferred {
     pub smc: Option<SmcSummary>,
     /// Which latents were integrated out by adaptive quadrature, if the draws are from there.
     pub quadrature: Option<QuadratureSummary>,
-    /// The log evidence by bridge sampling, if long chains were needed.
+    /// The log evidence by bridge sampling, if long chains were needed or the importance weights have no variance.
     pub bridge: Option<Estimate>,
     /// The latent whose tails changed most during the last moves.
     pub drifting: Option<String>,

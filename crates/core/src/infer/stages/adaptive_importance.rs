@@ -1,9 +1,11 @@
 //! Adaptive importance sampling of a few latents: a proposal with long tails, and weights to a power.
 
 use super::resample::{MIDDLE, systematic};
-use hyperprior_math::linalg::{cholesky, packed};
+use hyperprior_math::batch::Batch;
+use hyperprior_math::linalg::{cholesky, lower_outer, lower_solve, packed, packed_len};
 use hyperprior_math::random::Stream;
 use hyperprior_math::special::{ln_gamma, log_sum_exp};
+use hyperprior_math::vector::{dot, ln_1p, log_sum_exp_columns};
 use rand::RngExt;
 use rand_distr::{ChiSquared, Distribution, StandardNormal};
 
@@ -32,6 +34,24 @@ pub(super) fn weighted_moments(values: &[Vec<f64>], log_weights: &[f64]) -> Opti
         }
     }
     Some((mean, covariance))
+}
+
+/// The mean and covariance of the draws of a batch with these weights, of which some are positive; `away` and `weighted` are room.
+pub(super) fn moments_of(x: &Batch, weights: &[f64], away: &mut Batch, weighted: &mut Batch) -> (Vec<f64>, Vec<f64>) {
+    let (k, len) = (x.columns_len(), x.draws_len());
+    let total: f64 = weights.iter().sum();
+    let mean: Vec<f64> = (0..k).map(|i| dot(weights, x.column(i)) / total).collect();
+    for (i, mean) in mean.iter().enumerate() {
+        let own = away.column_mut(i).iter_mut().zip(weighted.column_mut(i));
+        own.zip(x.column(i).iter().zip(weights)).for_each(|((away, weighted), (x, w))| {
+            *away = x - mean;
+            *weighted = w * *away;
+        });
+    }
+    let mut lower = vec![0.0; packed_len(k)];
+    lower_outer(weighted.as_slice(), away.as_slice(), &mut lower, len);
+    let entry = |at: usize| lower[packed((at / k).max(at % k), (at / k).min(at % k))] / total;
+    (mean, (0..k * k).map(entry).collect())
 }
 
 /// Student t with this location and this lower triangle as its scale.
@@ -73,19 +93,28 @@ impl Proposal {
 
     /// The squared distance of a value from the location, in scales.
     fn squared_distance(&self, x: &[f64]) -> f64 {
-        self.squared_distance_with(x, &mut vec![0.0; x.len()])
-    }
-
-    /// The same, with room for as many numbers.
-    fn squared_distance_with(&self, x: &[f64], t: &mut [f64]) -> f64 {
-        let mut squared = 0.0;
+        let (mut squared, mut t) = (0.0, vec![0.0; x.len()]);
         for i in 0..x.len() {
             let row = &self.scale[packed(i, 0)..=packed(i, i)];
-            let taken: f64 = row[..i].iter().zip(&*t).map(|(scale, t)| scale * t).sum();
+            let taken: f64 = row[..i].iter().zip(&t).map(|(scale, t)| scale * t).sum();
             t[i] = (x[i] - self.mean[i] - taken) / row[i];
             squared += t[i] * t[i];
         }
         squared
+    }
+
+    /// The squared distances of many values.
+    fn squared_distances(&self, x: &Batch, away: &mut Batch, squared: &mut [f64]) {
+        let len = x.draws_len();
+        away.copy_from(x);
+        for (i, mean) in self.mean.iter().enumerate() {
+            away.column_mut(i).iter_mut().for_each(|x| *x -= mean);
+        }
+        lower_solve(&self.scale, away.as_mut_slice(), len);
+        squared.fill(0.0);
+        for column in away.as_slice().chunks_exact(len.max(1)) {
+            squared.iter_mut().zip(column).for_each(|(squared, t)| *squared += t * t);
+        }
     }
 
     /// The log density at the location.
@@ -137,10 +166,19 @@ impl Part {
         Self { log_share: share.ln(), log_height: t.log_height(), t }
     }
 
-    /// The log of the share times the density at a value, and the squared distance of the value; with room for as many numbers.
-    pub(super) fn log_density(&self, x: &[f64], room: &mut [f64]) -> (f64, f64) {
-        let squared = self.t.squared_distance_with(x, room);
-        (self.log_share + self.log_height + log_tail(squared, x.len()), squared)
+    /// The log of the share times the density at a value.
+    fn log_density(&self, x: &[f64]) -> f64 {
+        self.log_share + self.log_height + log_tail(self.t.squared_distance(x), x.len())
+    }
+
+    /// The logs of the share times the densities at many values, and the squared distances of these; `away` is room.
+    pub(super) fn log_densities(&self, x: &Batch, away: &mut Batch, out: &mut [f64], squared: &mut [f64]) {
+        let k = x.columns_len();
+        self.t.squared_distances(x, away, squared);
+        let of_df: Vec<f64> = squared.iter().map(|squared| squared / df(k)).collect();
+        ln_1p(&of_df, out);
+        let (top, slope) = (self.log_share + self.log_height, -0.5 * (df(k) + k as f64));
+        out.iter_mut().for_each(|log| *log = slope.mul_add(*log, top));
     }
 }
 
@@ -182,22 +220,38 @@ impl TMixture {
         self.parts.len()
     }
 
-    /// A value, and its log density.
-    pub(super) fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
+    /// A value.
+    pub(super) fn value(&self, rng: &mut Stream) -> Vec<f64> {
         let mut left = rng.random::<f64>();
         let part = self.parts.iter().find(|part| {
             left -= part.log_share.exp();
             left < 0.0
         });
-        let x = part.unwrap_or(&self.parts[0]).t.value(rng);
+        part.unwrap_or(&self.parts[0]).t.value(rng)
+    }
+
+    /// A value, and its log density.
+    pub(super) fn draw(&self, rng: &mut Stream) -> (Vec<f64>, f64) {
+        let x = self.value(rng);
         let log_density = self.log_density(&x);
         (x, log_density)
     }
 
     /// The log density at a value.
     pub(super) fn log_density(&self, x: &[f64]) -> f64 {
-        let room = &mut vec![0.0; x.len()];
-        log_sum_exp(&self.parts.iter().map(|part| part.log_density(x, room).0).collect::<Vec<_>>())
+        log_sum_exp(&self.parts.iter().map(|part| part.log_density(x)).collect::<Vec<_>>())
+    }
+
+    /// The log densities at many values.
+    pub(super) fn log_densities(&self, x: &Batch) -> Vec<f64> {
+        let len = x.draws_len();
+        let (mut away, mut each, mut squared) = (x.clone(), Batch::zeros(self.len(), len), vec![0.0; len]);
+        for (c, part) in self.parts.iter().enumerate() {
+            part.log_densities(x, &mut away, each.column_mut(c), &mut squared);
+        }
+        let mut out = vec![0.0; len];
+        log_sum_exp_columns(each.as_slice(), &mut out);
+        out
     }
 }
 
@@ -247,6 +301,31 @@ mod tests {
                 }
             }
             assert!((volume - 3.0).abs() < 0.04, "{volume}");
+        }
+    }
+
+    /// Catches densities and moments of many values that are not those of each.
+    #[test]
+    fn many_values_are_as_each() {
+        let values: Vec<Vec<f64>> = (0..37)
+            .map(|s| (0..3).map(|_| StandardNormal.sample(&mut stream(6, 0, s, 0))).collect())
+            .map(|x: Vec<f64>| vec![x[0], x[1] - 0.3 * x[0], 2.0 * x[2] + 1.0])
+            .enumerate()
+            .map(|(s, x)| vec![x[0] + 0.1 * (s as f64).sin(), x[1] * (1.0 + 0.05 * s as f64), x[2] - (s as f64).cos()])
+            .collect();
+        let x = Batch::from_draws(&values);
+        let weights: Vec<f64> = (0..37).map(|s| f64::from(s % 5)).collect();
+        let (mut away, mut weighted) = (x.clone(), x.clone());
+        let (mean, covariance) = moments_of(&x, &weights, &mut away, &mut weighted);
+        let log_weights: Vec<f64> = weights.iter().map(|w| w.ln()).collect();
+        let expected = weighted_moments(&values, &log_weights).unwrap();
+        for (found, expected) in mean.iter().chain(&covariance).zip(expected.0.iter().chain(&expected.1)) {
+            assert!((found - expected).abs() < 1e-12, "{found}, not {expected}");
+        }
+        let wide = Proposal::new(mean, &covariance).unwrap();
+        let kernels = TMixture::kernels(&values, &log_weights, wide).unwrap();
+        for (found, x) in kernels.log_densities(&x).into_iter().zip(&values) {
+            assert!((found - kernels.log_density(x)).abs() < 1e-12);
         }
     }
 

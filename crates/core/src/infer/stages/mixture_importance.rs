@@ -1,7 +1,9 @@
 //! Mixture population Monte Carlo (Cappé, Douc, Guillin, Marin and Robert, 2008) of a few latents whose posterior is far from one Gaussian:
 //! a mixture of Student t distributions is fitted to weighted draws, and new draws from it get weights in turn.
 
-use super::adaptive_importance::{Part, Proposal, TMixture, effective, relevance, tempered, weighted_moments};
+use super::adaptive_importance::{
+    Part, Proposal, TMixture, effective, moments_of, relevance, tempered, weighted_moments,
+};
 use super::pathfinder::Mode;
 use super::resample::{BLOCK, MIDDLE, systematic};
 use super::whitened::WhitenedModel;
@@ -11,6 +13,7 @@ use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, stream};
 use hyperprior_math::special::log_sum_exp;
+use hyperprior_math::vector::{exp_shifted_columns, log_sum_exp_columns};
 use rayon::prelude::*;
 
 /// The most latents: a component has a covariance of its own.
@@ -32,7 +35,7 @@ const LONG_ROUNDS: u64 = 4;
 
 /// Points, and how often each occurs.
 struct Points {
-    values: Vec<Vec<f64>>,
+    values: Batch,
     counts: Vec<f64>,
 }
 
@@ -41,8 +44,9 @@ impl Points {
     fn of(values: &[Vec<f64>], log_weights: &[f64]) -> Self {
         let mut counts = vec![0.0; values.len()];
         systematic(log_weights, log_sum_exp(log_weights), FITTED, MIDDLE).for_each(|s| counts[s] += 1.0);
-        let (values, counts) = values.iter().cloned().zip(counts).filter(|(_, count)| *count > 0.0).unzip();
-        Self { values, counts }
+        let (values, counts): (Vec<_>, Vec<_>) =
+            values.iter().cloned().zip(counts).filter(|(_, count)| *count > 0.0).unzip();
+        Self { values: Batch::from_draws(&values), counts }
     }
 
     /// The values at which equal shares of the points end.
@@ -53,16 +57,25 @@ impl Points {
                 reached += self.counts[at];
                 at += 1;
             }
-            self.values[at].clone()
+            (0..self.values.columns_len()).map(|i| self.values.get(i, at)).collect()
         };
         (0..len).map(of).collect()
+    }
+
+    /// The mean and covariance with these weights; with room for as many points, twice.
+    fn moments(&self, weights: &[f64], [away, weighted]: &mut [Batch; 2]) -> (Vec<f64>, Vec<f64>) {
+        moments_of(&self.values, weights, away, weighted)
+    }
+
+    fn room(&self) -> [Batch; 2] {
+        let (k, len) = (self.values.columns_len(), self.values.draws_len());
+        [Batch::zeros(k, len), Batch::zeros(k, len)]
     }
 }
 
 /// A mixture fitted by expectation-maximisation to these points, beside further parts. `None` if they do not span the space.
 fn fitted(points: &Points, components: usize, further: Vec<Part>) -> Option<TMixture> {
-    let log_counts: Vec<f64> = points.counts.iter().map(|count| count.ln()).collect();
-    let (mean, covariance) = weighted_moments(&points.values, &log_counts)?;
+    let (mean, covariance) = points.moments(&points.counts, &mut points.room());
     let narrower = (components as f64).powf(-2.0 / mean.len() as f64);
     let wide = Proposal::new(mean, &covariance)?.much_wider();
     let narrow: Vec<f64> = covariance.into_iter().map(|x| narrower * x).collect();
@@ -88,10 +101,11 @@ fn weighted(
         .into_par_iter()
         .map(|first| {
             let own = first..(first + BLOCK).min(len);
-            let of = |s: usize| mixture.draw(&mut stream(seed, Purpose::MixtureImportance.step(), number, s as u64));
-            let (values, log_densities): (Vec<Vec<f64>>, Vec<f64>) = own.map(of).unzip();
-            let mut log_weights = vec![0.0; values.len()];
-            model.log_joint(&Batch::from_draws(&values), &mut log_weights)?;
+            let of = |s: usize| mixture.value(&mut stream(seed, Purpose::MixtureImportance.step(), number, s as u64));
+            let values: Vec<Vec<f64>> = own.map(of).collect();
+            let (draws, mut log_weights) = (Batch::from_draws(&values), vec![0.0; values.len()]);
+            model.log_joint(&draws, &mut log_weights)?;
+            let log_densities = mixture.log_densities(&draws);
             log_weights.iter_mut().zip(log_densities).for_each(|(w, log_density)| *w = known(*w - log_density));
             Ok((values, log_weights))
         })
@@ -104,36 +118,38 @@ fn weighted(
 /// as all are but closer together.
 fn next(parts: &[Part], points: &Points, narrow: &[f64]) -> Option<Vec<Part>> {
     let Points { values, counts } = points;
-    let (k, all) = (values[0].len(), counts.iter().sum::<f64>());
+    let (k, len, all) = (values.columns_len(), values.draws_len(), counts.iter().sum::<f64>());
     let further = k as f64 + 2.0;
-    // The share of each component in each point, and how much the point tells of it.
-    let shares: Vec<Vec<(f64, f64)>> = values
-        .par_iter()
-        .map(|x| {
-            let room = &mut vec![0.0; k];
-            let found: Vec<(f64, f64)> = parts.iter().map(|part| part.log_density(x, room)).collect();
-            let total = log_sum_exp(&found.iter().map(|f| f.0).collect::<Vec<_>>());
-            found.into_iter().map(|(log, squared)| ((log - total).exp(), relevance(squared, k))).collect()
-        })
-        .collect();
-    let next = |c: usize| {
-        let own: Vec<f64> = shares.iter().zip(counts).map(|(share, count)| share[c].0 * count).collect();
+    // The share of each component in each point, and the squared distances.
+    let (mut shares, mut squared) = (Batch::zeros(parts.len(), len), Batch::zeros(parts.len(), len));
+    let each = shares.as_mut_slice().par_chunks_exact_mut(len).zip(squared.as_mut_slice().par_chunks_exact_mut(len));
+    each.zip(parts).for_each_init(
+        || values.clone(),
+        |away, ((log_densities, squared), part)| part.log_densities(values, away, log_densities, squared),
+    );
+    let mut totals = vec![0.0; len];
+    log_sum_exp_columns(shares.as_slice(), &mut totals);
+    exp_shifted_columns(shares.as_mut_slice(), &totals);
+    let next = |room: &mut [Batch; 2], c: usize| {
+        let own: Vec<f64> = shares.column(c).iter().zip(counts).map(|(share, count)| share * count).collect();
         let count: f64 = own.iter().sum();
         let share = count / all;
         if share < SHARE_MIN {
             return None;
         }
-        let counted: Vec<f64> = own.iter().zip(&shares).map(|(own, share)| (own * share[c].1).ln()).collect();
-        let scale = log_sum_exp(&counted).exp() / count;
-        let (mean, covariance) = weighted_moments(values, &counted)?;
+        // How much a point tells of the component.
+        let told: Vec<f64> =
+            own.iter().zip(squared.column(c)).map(|(own, squared)| own * relevance(*squared, k)).collect();
+        let scale = told.iter().sum::<f64>() / count;
+        let (mean, covariance) = points.moments(&told, room);
         // A point that occurs often tells no more of the covariance than one.
         let distinct = count * count / own.iter().map(|x| x * x).sum::<f64>();
         let entry = |(own, narrow): (&f64, &f64)| (distinct * scale * own + further * narrow) / (distinct + further);
         let covariance: Vec<f64> = covariance.iter().zip(narrow).map(entry).collect();
         Some(Part::new(share, Proposal::new(mean, &covariance)?))
     };
-    let found: Vec<Part> =
-        (0..parts.len()).into_par_iter().map(next).collect::<Vec<_>>().into_iter().flatten().collect();
+    let found: Vec<Option<Part>> = (0..parts.len()).into_par_iter().map_init(|| points.room(), next).collect();
+    let found: Vec<Part> = found.into_iter().flatten().collect();
     (!found.is_empty()).then_some(found)
 }
 
