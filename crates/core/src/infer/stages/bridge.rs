@@ -71,6 +71,10 @@ fn estimate(of_q: &[f64], of_p: &[f64], ess: f64) -> Option<Estimate> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::diagnostics::Verdict;
+    use crate::diagnostics::psis::VARIANCE_KHAT_MAX;
+    use crate::infer::stages::test_models::Coupled;
+    use crate::infer::{InferSettings, Starts, infer};
     use hyperprior_math::random::stream;
     use rand_distr::{Distribution, StandardNormal};
 
@@ -101,6 +105,23 @@ mod tests {
             assert!((0.7..1.4).contains(&rms), "{d} {shift} {scale}: {rms}");
             assert!(found.iter().all(|(_, error)| *error < most), "{d} {shift} {scale}: {found:?}");
         }
+    }
+
+    /// Catches an evidence by importance weights that have no variance, which is too low by more than its error says. It is 1.
+    #[test]
+    fn weights_without_a_variance_do_not_estimate_the_evidence() {
+        let mut uneven = 0;
+        for seed in 1..5 {
+            let settings = InferSettings { seed, ..InferSettings::default() };
+            let found = infer(&Coupled::contaminated(16), &Starts::default(), &settings, &mut crate::Quiet).unwrap();
+            let Estimate { value, standard_error } = found.log_evidence();
+            if found.verdict() == Verdict::Trust && found.psis.is_good() && found.psis.khat > VARIANCE_KHAT_MAX {
+                uneven += 1;
+                assert!(found.bridge.is_some());
+            }
+            assert!(value.abs() < 4.0 * standard_error && standard_error < 0.009, "{value} ± {standard_error}");
+        }
+        assert!(uneven > 0);
     }
 
     #[test]

@@ -96,7 +96,12 @@ impl Coupled {
         Self::new(4, (0..4).flat_map(|i| (0..i).map(move |j| [j, i])).collect(), spots)
     }
 
-    /// The same for [`bent`] of each latent, so that none is Gaussian given others.
+    /// As many latents, each from a normal distribution or, once in ten times, from a wider one: a density whose integral is 1.
+    pub(super) fn contaminated(len: usize) -> Self {
+        Self { density: contaminated, ..Self::normal(len) }
+    }
+
+    /// Normal latents after [`bent`], so that none is Gaussian given others.
     pub(super) fn bent(len: usize) -> Self {
         Self { density: bent_normal, ..Self::normal(len) }
     }
@@ -159,14 +164,25 @@ fn normal_and_narrow(z: &[f64], d: &mut [f64]) -> f64 {
     total
 }
 
+fn contaminated(z: &[f64], d: &mut [f64]) -> f64 {
+    of_two(z, d, [(0.9, 1.0), (0.1, 2.2)])
+}
+
 fn rare(z: &[f64], d: &mut [f64]) -> f64 {
+    of_two(z, d, [(0.99, 1.0), (0.01, 30.0)])
+}
+
+/// Independent mixtures of two normal distributions, each with its share and its standard deviation.
+fn of_two(z: &[f64], d: &mut [f64], parts: [(f64, f64); 2]) -> f64 {
     let mut log_p = 0.0;
     for (x, d) in z.iter().zip(d) {
-        let of =
-            |share: f64, sd: f64| share / sd * (-0.5 * (x / sd).powi(2)).exp() / (2.0 * std::f64::consts::PI).sqrt();
-        let [usual, far] = [of(0.99, 1.0), of(0.01, 30.0)];
-        log_p += (usual + far).ln();
-        *d -= x * (usual + far / 900.0) / (usual + far);
+        let each = parts.map(|(share, sd)| {
+            let density = share / sd * (-0.5 * (x / sd).powi(2)).exp() / (2.0 * std::f64::consts::PI).sqrt();
+            (density, density / (sd * sd))
+        });
+        let total = each[0].0 + each[1].0;
+        log_p += total.ln();
+        *d -= x * (each[0].1 + each[1].1) / total;
     }
     log_p
 }
