@@ -27,13 +27,6 @@ const ERROR: f64 = 0.015;
 const MEMORY: f64 = 0.3;
 const MEMORY_UNRELIABLE: f64 = 0.1;
 
-/// Draws after the moves, if there were some, and what superchains say of them.
-pub(super) struct MovedDraws {
-    pub(super) u: Batch,
-    pub(super) moved: Option<MoveSummary>,
-    pub(super) checked: Option<SuperchainRun>,
-}
-
 /// Moves draws and compares them with superchains. Those of a learnt mixture are replaced if the superchains teach it more.
 pub(super) fn moved_draws(
     whitened: &WhitenedModel<dyn Model + '_>,
@@ -41,20 +34,18 @@ pub(super) fn moved_draws(
     ends: &Batch,
     is_moved: bool,
     work: &mut Work,
-) -> Result<MovedDraws> {
-    let mut u = weighed.u.clone();
-    let mut moved = if is_moved { moved(whitened, &mut u, weighed, work)? } else { None };
-    let mut checked = checked(whitened, &weighed.delivered(&u, ends), moved, work)?;
+) -> Result<(Option<MoveSummary>, Option<SuperchainRun>)> {
+    let mut moved = if is_moved { moved(whitened, weighed, work)? } else { None };
+    let mut checked = checked(whitened, &weighed.delivered(ends), moved, work)?;
     if let (Some(run), Source::Mixture(_)) = (&mut checked, weighed.source) {
         work.session.enter("importance weights");
-        let Some(again) = learnt_again(whitened, (weighed, &u), run, work.settings)? else {
-            return Ok(MovedDraws { u, moved, checked });
-        };
-        (u, *weighed) = (again.u.clone(), again);
-        moved = self::moved(whitened, &mut u, weighed, work)?;
-        run.found = run.compare(whitened, &weighed.delivered(&u, ends), work.settings.seed)?;
+        if let Some(again) = learnt_again(whitened, weighed, run, work.settings)? {
+            *weighed = again;
+            moved = self::moved(whitened, weighed, work)?;
+            run.found = run.compare(whitened, &weighed.delivered(ends), work.settings.seed)?;
+        }
     }
-    Ok(MovedDraws { u, moved, checked })
+    Ok((moved, checked))
 }
 
 /// Superchains, if the draws were moved.
@@ -77,8 +68,7 @@ fn checked(
 /// Moves the draws, if the settings say so.
 fn moved(
     whitened: &WhitenedModel<dyn Model + '_>,
-    u: &mut Batch,
-    Weighed { psis, source, .. }: &Weighed,
+    Weighed { u, psis, source, .. }: &mut Weighed,
     work: &mut Work,
 ) -> Result<Option<MoveSummary>> {
     if work.settings.correct != Correction::ResampleMove {

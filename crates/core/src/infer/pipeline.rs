@@ -7,7 +7,7 @@ use super::improved::improved;
 use super::integrated::{LITTLE, integrated, with_quadrature};
 use super::long_chains::EVIDENCE_ERROR_MAX;
 use super::method::Method;
-use super::moved_draws::{MovedDraws, moved_draws};
+use super::moved_draws::moved_draws;
 use super::result::{CandidateSummary, Inferred, Restarts};
 use super::settings::{Correction, InferSettings};
 use super::stages::ascent::Starts;
@@ -266,12 +266,12 @@ fn finish(
     let is_nuts = settings.method == Method::Nuts;
     let quadrature = integrated(whitened, (&weighed.u, None), (known, ends), LITTLE, work)?;
     let is_moved = !is_nuts && quadrature.is_none();
-    let MovedDraws { u, moved, checked } = moved_draws(whitened, &mut weighed, ends, is_moved, work)?;
-    let delivered = weighed.delivered(&u, ends);
-    let Weighed { psis, source, ref of_q, ref bounds, .. } = weighed;
+    let (moved, checked) = moved_draws(whitened, &mut weighed, ends, is_moved, work)?;
+    let delivered = weighed.delivered(ends);
+    let Weighed { ref u, psis, source, ref of_q, ref bounds, .. } = weighed;
     let bounds = bounds.clone();
     work.session.enter("missed modes and tails");
-    let z = whitened.restored(&u);
+    let z = whitened.restored(u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
     let improper = improper_latents(whitened.model(), &z)?;
     let tail = |_: &SuperchainRun| missed_tail(whitened.model(), &z, bounds.log_evidence.value, settings.seed);
@@ -282,7 +282,7 @@ fn finish(
     let drifting = moved.map(|moved| whitened.latents().name(moved.drifting));
     let (steps, budget_record, is_stopped) = (work.ledger.used(), work.ledger.record(), work.ledger.is_stopped);
     // Of many latents the importance weights are always uneven. If the moves change no marginal, the approximation was good.
-    let is_near = unmoved.is_some_and(|before| moved.is_some() && have_same_deciles(&before, &u));
+    let is_near = unmoved.is_some_and(|before| moved.is_some() && have_same_deciles(&before, u));
     let inferred = Inferred {
         z,
         moved,
@@ -318,7 +318,7 @@ fn finish(
     // Weights without a variance seldom show that an estimate of the evidence is too low; draws that chains confirm do.
     let is_uneven = inferred.psis.khat > VARIANCE_KHAT_MAX && inferred.psis.is_good();
     if checked.is_some() && (is_near || is_uneven) && inferred.verdict() == Verdict::Trust {
-        let bridge = bridge(whitened, (q, &inferred.fitted), of_q, (&u, inferred.effective_sample_size()))?;
+        let bridge = bridge(whitened, (q, &inferred.fitted), of_q, (u, inferred.effective_sample_size()))?;
         if is_near || bridge.is_some_and(|bridge| bridge.standard_error <= EVIDENCE_ERROR_MAX) {
             return Ok(Inferred { bridge, ..inferred });
         }

@@ -36,8 +36,8 @@ pub(super) fn weighted_moments(values: &[Vec<f64>], log_weights: &[f64]) -> Opti
     Some((mean, covariance))
 }
 
-/// The mean and covariance of the draws of a batch with these weights, of which some are positive; `away` and `weighted` are room.
-pub(super) fn moments_of(x: &Batch, weights: &[f64], away: &mut Batch, weighted: &mut Batch) -> (Vec<f64>, Vec<f64>) {
+/// The mean and covariance of the draws of a batch with these weights, of which some are positive; with room for as many draws, twice.
+pub(super) fn moments_of(x: &Batch, weights: &[f64], [away, weighted]: &mut [Batch; 2]) -> (Vec<f64>, Vec<f64>) {
     let (k, len) = (x.columns_len(), x.draws_len());
     let total: f64 = weights.iter().sum();
     let mean: Vec<f64> = (0..k).map(|i| dot(weights, x.column(i)) / total).collect();
@@ -175,8 +175,9 @@ impl Part {
     pub(super) fn log_densities(&self, x: &Batch, away: &mut Batch, out: &mut [f64], squared: &mut [f64]) {
         let k = x.columns_len();
         self.t.squared_distances(x, away, squared);
-        let of_df: Vec<f64> = squared.iter().map(|squared| squared / df(k)).collect();
-        ln_1p(&of_df, out);
+        let of_df = away.column_mut(0);
+        of_df.iter_mut().zip(&*squared).for_each(|(of_df, squared)| *of_df = squared / df(k));
+        ln_1p(of_df, out);
         let (top, slope) = (self.log_share + self.log_height, -0.5 * (df(k) + k as f64));
         out.iter_mut().for_each(|log| *log = slope.mul_add(*log, top));
     }
@@ -315,8 +316,7 @@ mod tests {
             .collect();
         let x = Batch::from_draws(&values);
         let weights: Vec<f64> = (0..37).map(|s| f64::from(s % 5)).collect();
-        let (mut away, mut weighted) = (x.clone(), x.clone());
-        let (mean, covariance) = moments_of(&x, &weights, &mut away, &mut weighted);
+        let (mean, covariance) = moments_of(&x, &weights, &mut [x.clone(), x.clone()]);
         let log_weights: Vec<f64> = weights.iter().map(|w| w.ln()).collect();
         let expected = weighted_moments(&values, &log_weights).unwrap();
         for (found, expected) in mean.iter().chain(&covariance).zip(expected.0.iter().chain(&expected.1)) {

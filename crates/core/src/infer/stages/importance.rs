@@ -1,6 +1,6 @@
 //! Draws of an approximation with their importance weights, and the draws from which the moves start.
 use super::missed_modes::missed_mode;
-use super::mixture_importance::{at_modes, at_places, mixture_importance};
+use super::mixture_importance::{Adapted, at_modes, at_places, mixture_importance, suits};
 use super::nested_laplace::{Nested, nested_laplace};
 use super::overdispersed::Delivered;
 use super::pathfinder::Mode;
@@ -59,9 +59,9 @@ pub(in crate::infer) struct Weighed {
 }
 
 impl Weighed {
-    /// Draws of the posterior that began as these.
-    pub(in crate::infer) fn delivered<'a>(&'a self, u: &'a Batch, ends: &'a Batch) -> Delivered<'a> {
-        Delivered { u, ends, heavy: &self.heavy, moves: 0, log_evidence: self.bounds.log_evidence.value }
+    /// The draws, as superchains are compared with them.
+    pub(in crate::infer) fn delivered<'a>(&'a self, ends: &'a Batch) -> Delivered<'a> {
+        Delivered { u: &self.u, ends, heavy: &self.heavy, moves: 0, log_evidence: self.bounds.log_evidence.value }
     }
 }
 
@@ -97,18 +97,15 @@ pub(in crate::infer) fn weigh(
         missed_mode(&z, bounds.log_evidence.value, known).is_some()
     };
     if may_replace
+        && suits(whitened)
         && (is_uneven || misses_mode())
         && let Some(adapted) =
             mixture_importance(whitened, (&drawn, &of_q), at_modes(whitened, known), len, settings.seed)?
+        && let Some(found) = of_mixture(&adapted, &of_q, &bounds, settings)
+        && found.psis.is_good()
+        && (found.psis.khat < psis.khat || !is_uneven)
     {
-        let mut smoothed = adapted.log_weights.clone();
-        let found = smooth(&mut smoothed);
-        let u = resampled(&adapted.u, &smoothed, settings.draws);
-        if found.is_good() && (found.khat < psis.khat || !is_uneven) && has_known_variances(&u) {
-            let heavy = heaviest(&adapted.u, &adapted.log_weights, HEAVY);
-            let bounds = Bounds { log_evidence: log_mean(&adapted.log_weights, 1, len), ..bounds };
-            return Ok(Weighed { u, heavy, psis: found, of_q, source: Source::Mixture(adapted.components), bounds });
-        }
+        return Ok(found);
     }
     // Of very many latents hardly any draw has a weight that counts, however good the approximation is.
     let is_hopeless = matches!(whitened.place().1, Whitening::Sparse(_)) && !psis.is_good();
@@ -124,36 +121,38 @@ pub(in crate::infer) fn weigh(
 /// the first has left out, and the evidence is no larger.
 pub(in crate::infer) fn learnt_again(
     whitened: &WhitenedModel<dyn Model + '_>,
-    (weighed, u): (&Weighed, &Batch),
+    weighed: &Weighed,
     run: &SuperchainRun,
     settings: &InferSettings,
 ) -> Result<Option<Weighed>> {
+    let Weighed { u, .. } = weighed;
     let (len, equal) = (settings.draws * OVERSAMPLED, vec![0.0; u.draws_len()]);
     let further = at_places(&run.places());
     let Some(adapted) = mixture_importance(whitened, (u, &equal), further, len, settings.seed.wrapping_add(1))? else {
         return Ok(None);
     };
-    let (before, log_evidence) = (weighed.bounds.log_evidence, log_mean(&adapted.log_weights, 1, len));
-    let error = before.standard_error.hypot(log_evidence.standard_error);
-    if run.found.missed.is_none() && !(log_evidence.value > before.value + BEYOND * error) {
-        return Ok(None);
-    }
-    let mut smoothed = adapted.log_weights.clone();
+    let Some(again) = of_mixture(&adapted, &weighed.of_q, &weighed.bounds, settings) else { return Ok(None) };
+    let (before, after) = (weighed.bounds.log_evidence, again.bounds.log_evidence);
+    let error = before.standard_error.hypot(after.standard_error);
+    let has_more = run.found.missed.is_some() || after.value > before.value + BEYOND * error;
+    Ok(has_more.then_some(again))
+}
+
+/// Draws of a learnt mixture; `None` if it may leave tails out.
+fn of_mixture(adapted: &Adapted, of_q: &[f64], bounds: &Bounds, settings: &InferSettings) -> Option<Weighed> {
+    let Adapted { u, log_weights, components } = adapted;
+    let mut smoothed = log_weights.clone();
     let psis = smooth(&mut smoothed);
-    let (u, heavy) =
-        (resampled(&adapted.u, &smoothed, settings.draws), heaviest(&adapted.u, &adapted.log_weights, HEAVY));
-    if !has_known_variances(&u) {
-        return Ok(None);
-    }
-    let bounds = Bounds { log_evidence, ..weighed.bounds.clone() };
-    Ok(Some(Weighed {
-        u,
-        heavy,
+    let kept = resampled(u, &smoothed, settings.draws);
+    let log_evidence = log_mean(log_weights, 1, log_weights.len());
+    has_known_variances(&kept).then(|| Weighed {
+        u: kept,
+        heavy: heaviest(u, log_weights, HEAVY),
         psis,
-        of_q: weighed.of_q.clone(),
-        source: Source::Mixture(adapted.components),
-        bounds,
-    }))
+        of_q: of_q.to_vec(),
+        source: Source::Mixture(*components),
+        bounds: Bounds { log_evidence, ..bounds.clone() },
+    })
 }
 
 /// Whether the squares of each latent have a variance, by their k̂: of tails that are longer than its own a mixture shows the near part,

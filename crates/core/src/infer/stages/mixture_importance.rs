@@ -62,11 +62,7 @@ impl Points {
         (0..len).map(of).collect()
     }
 
-    /// The mean and covariance with these weights; with room for as many points, twice.
-    fn moments(&self, weights: &[f64], [away, weighted]: &mut [Batch; 2]) -> (Vec<f64>, Vec<f64>) {
-        moments_of(&self.values, weights, away, weighted)
-    }
-
+    /// Room for as many points, twice.
     fn room(&self) -> [Batch; 2] {
         let (k, len) = (self.values.columns_len(), self.values.draws_len());
         [Batch::zeros(k, len), Batch::zeros(k, len)]
@@ -75,7 +71,7 @@ impl Points {
 
 /// A mixture fitted by expectation-maximisation to these points, beside further parts. `None` if they do not span the space.
 fn fitted(points: &Points, components: usize, further: Vec<Part>) -> Option<TMixture> {
-    let (mean, covariance) = points.moments(&points.counts, &mut points.room());
+    let (mean, covariance) = moments_of(&points.values, &points.counts, &mut points.room());
     let narrower = (components as f64).powf(-2.0 / mean.len() as f64);
     let wide = Proposal::new(mean, &covariance)?.much_wider();
     let narrow: Vec<f64> = covariance.into_iter().map(|x| narrower * x).collect();
@@ -141,7 +137,7 @@ fn next(parts: &[Part], points: &Points, narrow: &[f64]) -> Option<Vec<Part>> {
         let told: Vec<f64> =
             own.iter().zip(squared.column(c)).map(|(own, squared)| own * relevance(*squared, k)).collect();
         let scale = told.iter().sum::<f64>() / count;
-        let (mean, covariance) = points.moments(&told, room);
+        let (mean, covariance) = moments_of(values, &told, room);
         // A point that occurs often tells no more of the covariance than one.
         let distinct = count * count / own.iter().map(|x| x * x).sum::<f64>();
         let entry = |(own, narrow): (&f64, &f64)| (distinct * scale * own + further * narrow) / (distinct + further);
@@ -156,6 +152,12 @@ fn next(parts: &[Part], points: &Points, narrow: &[f64]) -> Option<Vec<Part>> {
 /// A log weight; −∞ if it is not a number.
 fn known(w: f64) -> f64 {
     if w.is_nan() { f64::NEG_INFINITY } else { w }
+}
+
+/// Whether there are few latents, and none is discrete.
+pub(super) fn suits(whitened: &WhitenedModel<dyn Model + '_>) -> bool {
+    let k = whitened.latents().len();
+    k <= LATENTS_MAX && whitened.continuous().len() == k
 }
 
 /// Distributions at modes, of which the draws so far may know nothing.
@@ -201,7 +203,7 @@ pub(super) struct Adapted {
 }
 
 /// `len` draws with their log importance weights from a mixture that is learnt from these draws and theirs, at first beside these parts.
-/// `None` if there are too many latents, or some are discrete.
+/// `None` if the weights do not allow it.
 pub(super) fn mixture_importance(
     whitened: &WhitenedModel<dyn Model + '_>,
     (drawn, log_weights): (&Batch, &[f64]),
@@ -210,9 +212,6 @@ pub(super) fn mixture_importance(
     seed: u64,
 ) -> Result<Option<Adapted>> {
     let k = whitened.latents().len();
-    if k > LATENTS_MAX || whitened.continuous().len() < k {
-        return Ok(None);
-    }
     let mut values: Vec<Vec<f64>> = (0..drawn.draws_len()).map(|s| (0..k).map(|i| drawn.get(i, s)).collect()).collect();
     let mut log_weights: Vec<f64> = log_weights.iter().copied().map(known).collect();
     let mut is_last = false;
