@@ -74,10 +74,11 @@ impl GraphModel {
                 Some(l) => (Role::Fitted, self.support(&self.unconstrained.coordinates[*l])),
             };
             let blanket = column.filter(|_| is_discrete).map(|column| self.blanket_len(column as usize));
-            let centring = coordinate.and_then(|l| match self.unconstrained.coordinates[l].transform {
+            let degree = coordinate.and_then(|l| match self.unconstrained.coordinates[l].transform {
                 Transform::Located { degree, .. } => self.unconstrained.arena.value(degree),
                 _ => None,
             });
+            let centring = degree.filter(|degree| *degree < 1.0);
             Outline { name: own.name.clone(), distribution, support, is_discrete, role, blanket, centring }
         };
         coordinate.iter().enumerate().map(outline).collect()

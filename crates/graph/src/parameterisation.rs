@@ -155,11 +155,14 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
             } else {
                 degree
             };
-            // A centred latent needs no other coordinate.
+            // A centred latent needs no other coordinate, but those after it in a chain must know where the chain begins.
             let (reference, is_chained) = (references[coordinate.leaf], chained[coordinate.leaf]);
             degrees.0[coordinate.leaf] =
-                (degree < 1.0).then_some(Centring { degree: Degree::Fixed(degree), reference, is_chained });
+                (degree < 1.0 || is_chained).then_some(Centring { degree: Degree::Fixed(degree), reference, is_chained });
         }
+    }
+    if degrees.0.iter().flatten().all(|centring| centring.degree == Degree::Fixed(1.0)) {
+        degrees.0.fill(None);
     }
     let learnt = Learnt { degrees, values };
     // A factorised Gaussian knows nothing of states that are tied to each other and to the data.
@@ -304,11 +307,17 @@ mod tests {
         let all = candidates(&graph);
         let chained = chained(&graph, &all);
         assert_eq!(chained.iter().filter(|is| **is).count(), 9);
-        for degree in [0.0, 0.6] {
-            let centring = |is_chained| Centring { degree: Degree::Fixed(degree), reference: [0.2, -0.4], is_chained };
-            let degrees =
-                Degrees(all.iter().zip(&chained).map(|(is, is_chained)| is.then(|| centring(*is_chained))).collect());
+        for some in [[0.0; 2], [0.6; 2], [0.6, 1.0]] {
+            let centring = |l: usize| {
+                let degree = Degree::Fixed(some[usize::from(l % 3 == 2)]);
+                Centring { degree, reference: [0.2, -0.4], is_chained: chained[l] }
+            };
+            let degrees = Degrees((0..all.len()).map(|l| all[l].then(|| centring(l))).collect());
             same_model(&graph, &degrees, 5);
+            // However some states are centred, each is coupled with those that the graph couples it with.
+            let model = GraphModel::new(graph.clone(), &Marginalise::Auto, &degrees).unwrap();
+            let far = model.coupled().unwrap().iter().filter(|[i, j]| *i.min(j) > 0 && i.abs_diff(*j) > 2);
+            assert_eq!(far.count(), 0, "{some:?}");
         }
     }
 

@@ -305,7 +305,9 @@ impl Unconstrained {
         let coordinate = self.add_coordinate(graph, l, Support::Real, Known::default(), transform);
         let (away, factor) = (self.arena.subtract(coordinate, kept), self.arena.unary(Unary::Exp, log_scale));
         let scaled = self.arena.multiply(factor, away);
-        let x = self.arena.add(location, scaled);
+        // Whatever its location, a centred latent is its coordinate.
+        let is_centred = self.arena.value(degree) == Some(1.0);
+        let x = if is_centred { coordinate } else { self.arena.add(location, scaled) };
         let (value, jacobian) =
             if is_log { (self.arena.unary(Unary::Exp, x), self.arena.add(log_scale, x)) } else { (x, log_scale) };
         self.leaves[l] = Some(value);
