@@ -157,8 +157,11 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
             };
             // A centred latent needs no other coordinate, but those after it in a chain must know where the chain begins.
             let (reference, is_chained) = (references[coordinate.leaf], chained[coordinate.leaf]);
-            degrees.0[coordinate.leaf] =
-                (degree < 1.0 || is_chained).then_some(Centring { degree: Degree::Fixed(degree), reference, is_chained });
+            degrees.0[coordinate.leaf] = (degree < 1.0 || is_chained).then_some(Centring {
+                degree: Degree::Fixed(degree),
+                reference,
+                is_chained,
+            });
         }
     }
     if degrees.0.iter().flatten().all(|centring| centring.degree == Degree::Fixed(1.0)) {

@@ -1,6 +1,7 @@
 //! The stages of inference, one algorithm per file.
 
 pub(super) mod adaptive_importance;
+mod annealed;
 pub(super) mod ascent;
 mod base;
 pub(super) mod bridge;

@@ -3,21 +3,25 @@
 //! One Gaussian over all of them cannot follow how the location and the scale of x change with θ. So θ is drawn from its marginal, with x
 //! integrated out by Laplace's method, and x from the Gaussian at its mode given θ. If x is Gaussian given θ and the data, this is exact.
 //! If the elements of x are independent given θ, each is integrated out and drawn on a grid of its own, and it is exact as well. So are
-//! chains, where Laplace's method is not enough.
+//! chains, where Laplace's method is not enough; other x are annealed there.
 
 use super::adaptive_importance::{Proposal, TMixture, effective, tempered, wider};
+use super::annealed::Annealing;
 use super::conditional_chain::{ConditionalChains, Path, paths_of};
 use super::conditional_laplace::{Conditional, Parts, TOGETHER, weights_of};
+use super::hmc::work_of_move;
 use super::resample::{MIDDLE, OVERSAMPLED, systematic};
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
+use crate::diagnostics::convergence::moments;
 use crate::diagnostics::psis::{VARIANCE_KHAT_MAX, psis};
 use crate::error::Result;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, stream};
+use hyperprior_math::random::{Purpose, Stream, stream};
 use hyperprior_math::special::log_sum_exp;
 use rayon::prelude::*;
+use std::ops::RangeInclusive;
 
 /// The values of θ from which its marginal is learnt, and those that are kept. The draws of x for each are in pairs.
 const LEARNT: usize = 256;
@@ -37,13 +41,31 @@ const EVEN_MIN: f64 = 0.45;
 const LEARNING_STREAM: u64 = 30;
 const KEPT_STREAM: u64 = 50;
 /// The values of θ, and draws of x for each, with which Laplace's method is tried, and the share of draws that must be effective, or else
-/// chains are integrated out on grids.
+/// chains are integrated out on grids, and other x annealed.
 const TRIED: usize = 32;
 const TRIED_EACH: usize = 16;
 const EVEN: f64 = 0.5;
+/// The variance that the log weights of annealed draws should have, the numbers of powers, the most work, in additions, and the lengths
+/// of steps that are tried, of which so many moves must be accepted.
+const ANNEALED_VARIANCE: f64 = 0.4;
+const POWERS: RangeInclusive<usize> = 4..=64;
+const ANNEALING_WORK: f64 = 3e11;
+const STEPS: [f64; 4] = [1.2, 0.6, 0.3, 0.15];
+const ACCEPTED: f64 = 0.6;
+/// The stream of the moves.
+const ANNEALING_STREAM: u64 = 60;
 
 /// Draws for some values of θ, their log weights, and the log weight of each θ.
 pub(super) type Part = (Batch, Vec<f64>, Vec<f64>);
+
+/// How x is drawn given θ.
+#[derive(Clone, Debug, PartialEq)]
+enum Given {
+    /// From grids of independent elements, or by Laplace's method.
+    Modes,
+    Chains(Vec<Path>),
+    Annealed(Annealing),
+}
 
 /// Draws of θ and x.
 pub(in crate::infer) struct Nested {
@@ -181,17 +203,27 @@ pub(in crate::infer) fn nested_laplace(
         scale: parts.scale.iter().map(|x| wider(WIDER[0], parts.theta.len()) * x).collect(),
     };
     let mut from = TMixture::defensive(parts.learnt(first, seed)?);
-    let mut paths: Option<Vec<Path>> = None;
+    let mut given: Option<Given> = None;
     for attempt in 0..ATTEMPTS {
         let found = parts.explore(&|rng| from.draw(rng), KEPT, seed, KEPT_STREAM + attempt)?;
         if found.len() < KEPT / 2 {
             return Ok(None);
         }
-        if paths.is_none() {
-            paths = better_on_grids(&parts, &found, seed)?;
+        // By Laplace's method a better proposal takes little time.
+        let by_laplace = weights_of(&found);
+        if attempt == 0
+            && effective(&by_laplace) < EVEN_MIN * KEPT as f64
+            && let Some(next) = parts.next(&found, &by_laplace)
+        {
+            from = next;
+            continue;
         }
-        let nested = draws(&parts, &found, paths.as_deref(), len, seed)?;
-        // Where x is integrated out on grids, θ may turn out to be elsewhere than by Laplace's method.
+        let given = match &mut given {
+            Some(given) => given,
+            none => none.insert(evenest(&parts, &found, seed)?),
+        };
+        let nested = draws(&parts, &found, given, len, seed)?;
+        // With x integrated out, θ may turn out to be elsewhere than by Laplace's method.
         let is_even = effective(&nested.of_theta) > EVEN_MIN * KEPT as f64
             && psis(&mut nested.of_theta.clone()).khat <= VARIANCE_KHAT_MAX;
         if attempt + 1 == ATTEMPTS || is_even {
@@ -205,42 +237,110 @@ pub(in crate::infer) fn nested_laplace(
     Ok(None)
 }
 
-/// The chains of x, if Laplace's method leaves uneven weights of x given θ, and grids more even ones.
-fn better_on_grids(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<Option<Vec<Path>>> {
+/// How x is drawn with the most even weights given θ: by Laplace's method if these are even enough, or else as chains or annealed.
+fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<Given> {
     let some = &found[..found.len().min(TRIED)];
-    let even = |paths: Option<&[Path]>| -> Result<f64> {
-        let len = TRIED * TRIED_EACH * if paths.is_some() { OVERSAMPLED } else { 1 };
-        let nested = draws(parts, some, paths, len, seed)?;
-        let share = |weights: &[f64]| effective(weights) / weights.len() as f64;
+    // With the variance of the log weights.
+    let even = |given: &Given| -> Result<(f64, f64)> {
+        let len = TRIED * TRIED_EACH * if *given == Given::Modes { 1 } else { OVERSAMPLED };
+        let nested = draws(parts, some, given, len, seed)?;
         // Weights that are all zero are not even.
-        let shares = nested.log_weights.chunks(nested.each).map(|weights| share(weights).max(0.0));
-        Ok(shares.sum::<f64>() / some.len() as f64)
+        let share = |weights: &[f64]| (effective(weights) / weights.len() as f64).max(0.0);
+        let of_groups = |f: &dyn Fn(&[f64]) -> f64| nested.log_weights.chunks(nested.each).map(f).sum::<f64>();
+        Ok((of_groups(&share) / some.len() as f64, of_groups(&|weights| moments(weights).1) / some.len() as f64))
     };
-    let Some(paths) = paths_of(parts) else { return Ok(None) };
-    let by_laplace = even(None)?;
-    Ok((by_laplace < EVEN && even(Some(&paths))? > by_laplace).then_some(paths))
+    let (share, variance) = even(&Given::Modes)?;
+    if share >= EVEN {
+        return Ok(Given::Modes);
+    }
+    let mut best = (share, Given::Modes);
+    if let Some(paths) = paths_of(parts) {
+        let chains = Given::Chains(paths);
+        let (share, _) = even(&chains)?;
+        if share > best.0 {
+            best = (share, chains);
+        }
+    }
+    if best.0 < EVEN
+        && let Some(annealing) = annealing(parts, some, variance, seed)?
+    {
+        let annealed = Given::Annealed(annealing);
+        let (share, _) = even(&annealed)?;
+        if share > best.0 {
+            best = (share, annealed);
+        }
+    }
+    Ok(best.1)
+}
+
+/// As many powers as log weights of this variance need, with the longest steps that are accepted; `None` if it takes too much work.
+fn annealing(parts: &Parts, found: &[(Conditional, f64, f64)], variance: f64, seed: u64) -> Result<Option<Annealing>> {
+    let powers = (variance / ANNEALED_VARIANCE).ceil();
+    if !parts.model.gradient().is_some_and(|_| powers <= *POWERS.end() as f64) {
+        return Ok(None);
+    }
+    let powers = (powers as usize).max(*POWERS.start());
+    for step in STEPS {
+        let accepted: Vec<f64> = found
+            .par_iter()
+            .enumerate()
+            .map(|(number, (one, ..))| {
+                let how = Annealing { powers: *POWERS.start(), step };
+                Ok(parts.annealed(one, how, TRIED_EACH / OVERSAMPLED, (seed, number))?.2)
+            })
+            .collect::<Result<_>>()?;
+        if accepted.iter().sum::<f64>() > ACCEPTED * found.len() as f64 {
+            // A trajectory takes the more gradients the shorter its steps are.
+            let moves = (KEPT * OVERSAMPLED * powers) as f64 * (STEPS[0] / step).max(1.0);
+            return Ok((moves * work_of_move(parts.model) <= ANNEALING_WORK).then_some(Annealing { powers, step }));
+        }
+    }
+    Ok(None)
+}
+
+impl Parts<'_> {
+    /// So many draws of x given θ with their log weights, and the share of the moves that were accepted.
+    fn annealed(
+        &self,
+        one: &Conditional,
+        how: Annealing,
+        each: usize,
+        (seed, number): (u64, usize),
+    ) -> Result<(Batch, Vec<f64>, f64)> {
+        let stream_of =
+            |stream_number, number| stream(seed, Purpose::NestedLaplace.step(), stream_number, number as u64);
+        let (mut z, mut log_weights) = (Batch::zeros(one.point.len(), each), vec![0.0; each]);
+        (0..one.point.len()).for_each(|i| z.column_mut(i).fill(one.point[i]));
+        self.draw(one, &mut stream_of(2, number), &mut z, &mut log_weights);
+        let mut streams: Vec<Stream> = (0..each).map(|s| stream_of(ANNEALING_STREAM, number * each + s)).collect();
+        let accepted = self.anneal(one, how, &mut streams, (&mut z, &mut log_weights))?;
+        Ok((z, log_weights, accepted))
+    }
 }
 
 /// About `len` draws of x and θ, some for each of these values of θ.
-fn draws(
-    parts: &Parts,
-    found: &[(Conditional, f64, f64)],
-    paths: Option<&[Path]>,
-    len: usize,
-    seed: u64,
-) -> Result<Nested> {
+fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], given: &Given, len: usize, seed: u64) -> Result<Nested> {
     let (n, model) = (parts.mean.len(), parts.model);
-    // Draws on grids have even weights, and take longer.
-    let len = if paths.is_some() { len / OVERSAMPLED } else { len };
+    // Other draws have more even weights, and take longer.
+    let len = if *given == Given::Modes { len } else { len / OVERSAMPLED };
     let each = len.div_ceil(found.len()).next_multiple_of(2);
     let draws: Vec<Part> = found
         .par_iter()
         .enumerate()
         .map(|(number, (one, _, log_q))| {
+            if let Given::Annealed(how) = given {
+                let (z, mut log_weights, _) = parts.annealed(one, *how, each, (seed, number))?;
+                log_weights.iter_mut().for_each(|w| *w -= log_q);
+                let log_marginal = log_sum_exp(&log_weights) - (each as f64).ln();
+                return Ok((z, log_weights, vec![log_marginal]));
+            }
             let mut rng = stream(seed, Purpose::NestedLaplace.step(), 2, number as u64);
             let (mut z, mut energy) = (Batch::zeros(n, each), vec![0.0; each]);
             (0..n).for_each(|i| z.column_mut(i).fill(one.point[i]));
-            let chains = paths.map(|paths| ConditionalChains::new(parts, one, paths)).transpose()?.flatten();
+            let chains = match given {
+                Given::Chains(paths) => ConditionalChains::new(parts, one, paths)?,
+                _ => None,
+            };
             let log_integral = match (chains, parts.grid(one)?) {
                 (Some(chains), _) => {
                     chains.draw(&mut rng, &mut z, &mut energy);
