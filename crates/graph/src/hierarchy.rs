@@ -3,9 +3,12 @@
 use super::distribution::Distribution;
 use super::expression::{Expr, Node};
 use super::node::Graph;
+use std::collections::BTreeSet;
 
 /// Effects of effects, to this depth, are relative to each other; longer chains to their beginning.
 const NESTED: usize = 4;
+/// A chain's beginning is vague if its log scale is larger than that of the next by this much: by a factor of thirty.
+const VAGUE: f64 = 3.4;
 
 /// The parameters whose uncertainty makes a funnel with the latent, if its distribution has a place.
 fn scales(distribution: &Distribution) -> Vec<Expr> {
@@ -103,4 +106,64 @@ pub(super) fn chained(graph: &Graph, candidates: &[bool]) -> Vec<bool> {
         candidates[l] && before[e] + after[e] > NESTED
     };
     (0..candidates.len()).map(is_long).collect()
+}
+
+/// Marks the beginnings of chains that are vague, such as a random walk's first value with a variance that is a million times that of its
+/// steps: the data say where these are, and the rest of the chain is relative to them. `log_scale` is typical of each candidate.
+pub(super) fn vague_beginnings(graph: &Graph, chained: &[bool], log_scale: impl Fn(usize) -> f64) -> Vec<bool> {
+    // The candidates of chains that the parameters of each contain.
+    let parents = |l: usize| {
+        let (mut found, mut seen) = (Vec::new(), BTreeSet::new());
+        let mut stack = graph.distribution_of(l).map(|own| own.parameters()).unwrap_or_default();
+        while let Some(e) = stack.pop() {
+            if !seen.insert(e) {
+                continue;
+            }
+            match graph.arena.node(e) {
+                Node::Leaf(parent) => found.extend(Some(parent as usize).filter(|parent| chained[*parent])),
+                _ => graph.arena.operands(e, |operand| stack.push(operand)),
+            }
+        }
+        found
+    };
+    let parents: Vec<Vec<usize>> =
+        (0..chained.len()).map(|l| if chained[l] { parents(l) } else { Vec::new() }).collect();
+    let mut is_vague = vec![false; chained.len()];
+    for (l, own) in parents.iter().enumerate() {
+        for parent in own.iter().filter(|parent| parents[**parent].is_empty()) {
+            is_vague[*parent] |= log_scale(*parent) > log_scale(l) + VAGUE;
+        }
+    }
+    is_vague
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builder::GraphBuilder;
+
+    #[test]
+    fn first_values_with_a_wide_prior_are_vague_and_others_are_not() {
+        // A random walk of second order with this prior standard deviation of its first two values and steps of 0.1.
+        for (first, expected) in [(1000.0, vec![0, 1]), (0.5, vec![])] {
+            let mut g = GraphBuilder::new();
+            let (zero, minus_one) = (g.constant(0.0), g.constant(-1.0));
+            let sds = [first, 0.1];
+            let [of_first, of_others] = sds.map(|sd: f64| g.constant(1.0 / (sd * sd)));
+            let (mut before, mut last) = (zero, zero);
+            for t in 0..8 {
+                let (twice, minus) = (g.add(last, last), g.multiply(minus_one, before));
+                let own = match t {
+                    0 | 1 => Distribution::Normal { mean: zero, precision: of_first },
+                    _ => Distribution::Normal { mean: g.add(twice, minus), precision: of_others },
+                };
+                let x = g.stochastic(&format!("x[{}]", t + 1), own, None, None).unwrap();
+                (before, last) = (last, x);
+            }
+            let graph = g.build().unwrap();
+            let log_scale = |l: usize| sds[usize::from(l > 1)].ln();
+            let is_vague = vague_beginnings(&graph, &[true; 8], log_scale);
+            assert_eq!((0..8).filter(|l| is_vague[*l]).collect::<Vec<_>>(), expected, "first {first}");
+        }
+    }
 }

@@ -13,7 +13,7 @@ use super::centring::{Centring, Degree, Degrees};
 use super::degree_fit::maximise;
 use super::elimination::Marginalise;
 use super::expression::Expr;
-use super::hierarchy::{candidates, chained};
+use super::hierarchy::{candidates, chained, vague_beginnings};
 use super::interpret::Interpreter;
 use super::model::GraphModel;
 use super::neck::with_neck;
@@ -117,6 +117,11 @@ fn learn(graph: &Graph, which: &Marginalise, candidates: &[bool]) -> Option<Lear
     let by_mass = ByMass::find(&free, which, candidates, &modes[0]);
     let near = by_mass.as_ref().map_or_else(|| draws_at(&modes[0]).0, |found| found.near.clone());
     let references = free.references(&near);
+    let is_vague = vague_beginnings(graph, &chained, |l| references[l][1]);
+    if is_vague.contains(&true) {
+        let others: Vec<bool> = candidates.iter().zip(&is_vague).map(|(is, is_vague)| *is && !is_vague).collect();
+        return learn(graph, which, &others);
+    }
     let learnt = GraphModel::new(graph.clone(), which, &all(Degree::Learnt, &|l| references[l])).ok()?;
     let mut places = learnt.places();
     let mapped: Vec<Vec<Option<f64>>> = free

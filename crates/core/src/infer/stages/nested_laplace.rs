@@ -67,6 +67,13 @@ enum Given {
     Annealed(Annealing),
 }
 
+impl Given {
+    /// How many times fewer draws are needed: those that are not from a Gaussian have more even weights, and take longer.
+    fn fewer(&self, parts: &Parts) -> usize {
+        if *self == Self::Modes && !parts.curvature.is_diagonal() { 1 } else { OVERSAMPLED }
+    }
+}
+
 /// Draws of θ and x.
 pub(in crate::infer) struct Nested {
     pub(in crate::infer) z: Batch,
@@ -242,7 +249,7 @@ fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Resul
     let some = &found[..found.len().min(TRIED)];
     // With the variance of the log weights.
     let even = |given: &Given| -> Result<(f64, f64)> {
-        let len = TRIED * TRIED_EACH * if *given == Given::Modes { 1 } else { OVERSAMPLED };
+        let len = TRIED * TRIED_EACH * given.fewer(parts);
         let nested = draws(parts, some, given, len, seed)?;
         // Weights that are all zero are not even.
         let share = |weights: &[f64]| (effective(weights) / weights.len() as f64).max(0.0);
@@ -321,8 +328,7 @@ impl Parts<'_> {
 /// About `len` draws of x and θ, some for each of these values of θ.
 fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], given: &Given, len: usize, seed: u64) -> Result<Nested> {
     let (n, model) = (parts.mean.len(), parts.model);
-    // Other draws have more even weights, and take longer.
-    let len = if *given == Given::Modes { len } else { len / OVERSAMPLED };
+    let len = len / given.fewer(parts);
     let each = len.div_ceil(found.len()).next_multiple_of(2);
     let draws: Vec<Part> = found
         .par_iter()

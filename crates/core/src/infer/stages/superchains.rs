@@ -221,15 +221,16 @@ impl Scores {
             if !(joined_rhat <= found.joined_rhat) {
                 (found.joined_rhat, found.slowest) = (joined_rhat, latents.name(i));
             }
-            let excess = |f: &dyn Fn(f64) -> f64, expected: f64| {
+            // The squares of standard normal scores have variance 2.
+            let excess = |f: &dyn Fn(f64) -> f64, (expected, of_scores): (f64, f64)| {
                 let means: Vec<f64> =
                     joined.iter().map(|k| own(i, *k).iter().map(|x| f(*x)).sum::<f64>() / CHAINS as f64).collect();
                 let (mean, variance) = moments(&means);
                 let far = (mean - expected).abs();
-                let variance = variance.max(least);
+                let variance = variance.max(least * of_scores);
                 if far > beyond * (variance / means.len() as f64).sqrt() { far } else { 0.0 }
             };
-            let (shift, spread) = (excess(&|x| x, 0.0), excess(&|x| x * x, 1.0));
+            let (shift, spread) = (excess(&|x| x, (0.0, 1.0)), excess(&|x| x * x, (1.0, 2.0)));
             if shift > found.shift {
                 (found.shift, found.shifted) = (shift, latents.name(i));
             }
