@@ -166,7 +166,7 @@ impl GraphModel {
 
     /// Draws the marginalised latents for a tile of draws: a list for each coordinate, empty for the others.
     pub(super) fn draw_marginalised(&self, z: &Batch, first: usize, streams: &mut [Stream]) -> Vec<Vec<f64>> {
-        let mut drawn = vec![Vec::new(); self.unconstrained.coordinates.len()];
+        let mut drawn = vec![Vec::new(); self.eliminated().0.coordinates.len()];
         let level = self.level_for(z, first);
         let stages = &level.marginalised.stages;
         if stages.is_empty() {

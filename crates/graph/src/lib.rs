@@ -45,6 +45,7 @@ mod predict;
 mod predictive;
 mod replicate;
 mod rewrite;
+mod running_sums;
 mod sample;
 mod sample_between;
 mod start;

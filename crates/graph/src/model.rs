@@ -2,15 +2,16 @@
 
 use super::centring::Degrees;
 use super::coupling::coupled;
-use super::elimination::{Marginalise, VALUES_MAX, blankets, levels_len, order};
+use super::elimination::{self, Marginalise, VALUES_MAX, blankets, levels_len};
 use super::expression::Expr;
 use super::marginalise::{Marginalised, Stage, Tail, marginalise};
 use super::node::Graph;
 use super::pooled::Pooled;
+use super::running_sums::with_running_sums;
 use super::tape::{Below, Sum, TILE, Tape, Workspace};
 use super::truncated_sum::{ends, is_short, short};
 use super::unconstrained::{Coordinate, Unconstrained};
-use hyperprior::model::Latents;
+use hyperprior::model::{Latents, Support};
 use hyperprior::{Error, Result};
 use hyperprior_math::batch::Batch;
 use rayon::prelude::*;
@@ -45,6 +46,8 @@ pub struct GraphModel {
     pub(super) unconstrained: Unconstrained,
     /// The coordinates that are marginalised, in the order of elimination.
     pub(super) order: Vec<u32>,
+    /// The terms with running sums as further coordinates, and the order with these, if that is how latents can be marginalised.
+    summed: Option<(Unconstrained, Vec<u32>)>,
     pub(super) latents: Latents,
     /// The column of each coordinate; none if it is marginalised.
     pub(super) columns: Vec<Option<u32>>,
@@ -136,7 +139,20 @@ impl GraphModel {
 
     /// The model with these latents marginalised, except for some.
     fn eliminating(graph: Graph, unconstrained: Unconstrained, which: &Marginalise, except: &[u32]) -> Result<Self> {
-        let (order, kept) = order(&unconstrained, which, except);
+        let (mut order, mut kept) = elimination::order(&unconstrained, which, except);
+        let mut summed = None;
+        let is_finite = |l: &u32| matches!(unconstrained.coordinates[*l as usize].support, Support::Integers { .. });
+        if *which == Marginalise::Auto
+            && kept.iter().any(is_finite)
+            && let Some(with_sums) = with_running_sums(&graph, &unconstrained)
+        {
+            let (whole_order, still_kept) = elimination::order(&with_sums, which, except);
+            let is_latent = |l: &u32| (*l as usize) < unconstrained.coordinates.len();
+            if still_kept.len() < kept.len() && still_kept.iter().all(is_latent) {
+                order = whole_order.iter().copied().filter(is_latent).collect();
+                (kept, summed) = (still_kept, Some((with_sums, whole_order)));
+            }
+        }
         let mut is_marginalised = vec![false; unconstrained.coordinates.len()];
         order.iter().for_each(|l| is_marginalised[*l as usize] = true);
         let mut columns = vec![None; unconstrained.coordinates.len()];
@@ -151,7 +167,7 @@ impl GraphModel {
         let levels = (0..levels_len(&marginalised)).map(|_| OnceLock::new()).collect();
         let coupled = OnceLock::new();
         let centre = None;
-        Ok(Self { graph, unconstrained, order, latents, columns, kept, discrete, levels, centre, coupled })
+        Ok(Self { graph, unconstrained, order, summed, latents, columns, kept, discrete, levels, centre, coupled })
     }
 
     /// The same model with no latent marginalised.
@@ -244,8 +260,17 @@ impl GraphModel {
         self.columns[latent as usize].unwrap_or(u32::MAX)
     }
 
+    /// What latents are eliminated from, and in which order.
+    pub(super) fn eliminated(&self) -> (&Unconstrained, &[u32]) {
+        match &self.summed {
+            Some((unconstrained, order)) => (unconstrained, order),
+            None => (&self.unconstrained, &self.order),
+        }
+    }
+
     fn build_level(&self, level: u32) -> Level {
-        let marginalised = marginalise(&self.unconstrained, &self.order, level);
+        let (unconstrained, order) = self.eliminated();
+        let marginalised = marginalise(unconstrained, order, level);
         let arena = &marginalised.arena;
         let roots: Vec<(Expr, f64)> = marginalised.terms.iter().map(|e| (*e, 1.0)).collect();
         let all_ends = ends(&marginalised.tails);

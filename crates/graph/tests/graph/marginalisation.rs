@@ -216,3 +216,77 @@ fn sums_over_counts_with_known_rates_are_truncated_late_enough() {
     let mean = drawn.column(at).iter().sum::<f64>() / 4000.0;
     assert!((mean - 100.0).abs() < 0.75, "{mean}");
 }
+
+/// Sixteen indicators with an observation each, and observations of the sum of the first six, of more and of all of them, and of their
+/// mean: a table over all their joint values is too large.
+fn summed_indicators() -> Graph {
+    let mut g = GraphBuilder::new();
+    let (one, two, share) = (g.constant(1.0), g.constant(2.0), g.constant(0.3));
+    let scale = g.stochastic("scale", Distribution::Gamma { shape: two, rate: two }, None, None).unwrap();
+    let mut bits = Vec::new();
+    for k in 0..16 {
+        let bit = g.stochastic(&format!("b[{}]", k + 1), Distribution::Bernoulli { p: share }, None, None).unwrap();
+        let mean = g.multiply(bit, scale);
+        let y = [0.4, -0.2, 1.1, 0.0, 0.7][k % 5];
+        g.stochastic(&format!("y[{}]", k + 1), Distribution::Normal { mean, precision: one }, None, Some(y)).unwrap();
+        bits.push(bit);
+    }
+    for (len, seen) in [(6, 3.0), (11, 4.0), (16, 9.0)] {
+        let total = g.sum(&bits[..len]);
+        let rate = g.add(total, scale);
+        g.stochastic(&format!("count[{len}]"), Distribution::Poisson { rate }, None, Some(seen)).unwrap();
+        g.name(&format!("total[{len}]"), total);
+    }
+    // The zeros are counted too.
+    let zeros: Vec<Expr> = bits.iter().map(|bit| g.call(Function::Not, &[*bit])).collect();
+    let zeros = g.sum(&zeros);
+    let rate = g.add(zeros, scale);
+    g.stochastic("zeros", Distribution::Poisson { rate }, None, Some(5.0)).unwrap();
+    let sixteenths = numbers(&mut g, &[1.0 / 16.0; 16]);
+    let share = g.inner_product(&sixteenths, &bits);
+    g.stochastic("share", Distribution::Normal { mean: share, precision: one }, None, Some(0.2)).unwrap();
+    g.build().unwrap()
+}
+
+#[test]
+fn sums_of_many_latents_are_marginalised_as_running_sums() {
+    let graph = summed_indicators();
+    let kept = graph.clone().model_with(&Marginalise::Nothing).unwrap();
+    let marginalised = check(graph, &Marginalise::Auto, 1);
+    assert_eq!((marginalised.latents().len(), marginalised.marginalised().count()), (1, 16));
+    for at in [-1.0, 0.3] {
+        let (found, exact) = both_ways(&kept, &marginalised, at);
+        assert!((found - exact).abs() < 1e-10, "{found} against {exact}");
+    }
+    // Draws have the exact mean of the indicators' sum, and each sum is that of its own indicators.
+    let (draws_len, at) = (20_000, 0.3);
+    let mut z = Batch::zeros(1, draws_len);
+    z.column_mut(0).fill(at);
+    let quantities = marginalised.quantities();
+    let drawn = marginalised.complete(&z, &quantities, 4).unwrap();
+    let column = |name: &str| drawn.column(quantities.iter().position(|q| q.name == name).unwrap());
+    let mut all = Batch::zeros(17, 1 << 16);
+    for s in 0..1 << 16 {
+        all.set(0, s, at);
+        (0..16).for_each(|k| all.set(k + 1, s, f64::from(u32::from(s & (1 << k) > 0))));
+    }
+    let mut log = vec![0.0; 1 << 16];
+    kept.log_joint(&all, &mut log).unwrap();
+    let top = log.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
+    let mut exact = [0.0; 17];
+    (0..1_usize << 16).for_each(|s| exact[s.count_ones() as usize] += (log[s] - top).exp());
+    let whole: f64 = exact.iter().sum();
+    let total = column("total[16]");
+    for (sum, weight) in exact.iter().enumerate() {
+        let p = weight / whole;
+        let found = total.iter().filter(|x| **x == sum as f64).count() as f64 / draws_len as f64;
+        assert!(
+            (found - p).abs() < 5.0 * (p * (1.0 - p) / draws_len as f64).sqrt() + 1e-6,
+            "{sum}: {found}, exactly {p}"
+        );
+    }
+    for s in 0..draws_len {
+        let bits: f64 = (1..=6).map(|k| column(&format!("b[{k}]"))[s]).sum();
+        assert_eq!(column("total[6]")[s], bits);
+    }
+}
