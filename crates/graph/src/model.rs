@@ -268,6 +268,10 @@ impl GraphModel {
         }
     }
 
+    pub(super) fn has_running_sums(&self) -> bool {
+        self.summed.is_some()
+    }
+
     fn build_level(&self, level: u32) -> Level {
         let (unconstrained, order) = self.eliminated();
         let marginalised = marginalise(unconstrained, order, level);

@@ -9,7 +9,7 @@
 
 use super::counts::{Rebuilt, Window, factors};
 use super::distribution::Distribution;
-use super::elimination::{blankets, domain, levels_len};
+use super::elimination::{self, Marginalise, blankets, domain, levels_len};
 use super::expression::{Expr, Known, Node};
 use super::marginalise::expand;
 use super::model::GraphModel;
@@ -17,6 +17,7 @@ use super::node::{AnyDistribution, Random};
 use super::pieces::{Piece, entries_len, log_marginal, pieces};
 use super::pooled::Pooled;
 use super::rewrite::Shape;
+use super::running_sums::with_running_sums;
 use super::tape::{TILE, Tape};
 use super::truncated_sum::{ENDS, ends, short};
 use super::unconstrained::{Coordinate, Term, Transform, Unconstrained, count_of};
@@ -102,6 +103,7 @@ impl GraphModel {
     /// the observations no longer limit them.
     pub fn pointwise(&self) -> Result<Pointwise> {
         let (unconstrained, order) = self.without_observation_limits()?;
+        let (unconstrained, order) = self.with_running_sums(unconstrained, order);
         let mut columns = self.columns.clone();
         columns.resize(unconstrained.coordinates.len(), None);
         let roots: Vec<Expr> = unconstrained.terms.iter().map(|t| t.expr).collect();
@@ -152,6 +154,21 @@ impl GraphModel {
         let marginalised: Vec<&Coordinate> = order.iter().map(|l| &unconstrained.coordinates[*l as usize]).collect();
         let levels = (0..levels_len(&marginalised)).map(|_| OnceLock::new()).collect();
         Ok(Pointwise { units, parts, pieces, conditioned_on, excluded, unconstrained, order, columns, levels })
+    }
+
+    /// With running sums as further latents, if that is how the latents are marginalised.
+    fn with_running_sums(&self, unconstrained: Unconstrained, order: Vec<u32>) -> (Unconstrained, Vec<u32>) {
+        let own_len = self.unconstrained.coordinates.len();
+        if let Some(summed) = self.has_running_sums().then(|| with_running_sums(&self.graph, &unconstrained)).flatten()
+        {
+            // The model's own coordinates are in no term any more, or kept.
+            let own: Vec<u32> = (0..own_len as u32).collect();
+            let (order, _) = elimination::order(&summed, &Marginalise::Auto, &own);
+            if order.len() == summed.coordinates.len() - own_len {
+                return (summed, order);
+            }
+        }
+        (unconstrained, order)
     }
 
     /// The terms without their Jacobians (which cancel in the differences), with every marginalised latent running over all values

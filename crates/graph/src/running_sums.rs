@@ -246,9 +246,8 @@ impl RunningSums<'_> {
     /// A latent that is the sum of two others.
     fn add(&mut self, a: Running, b: Running, latent: u32) -> Running {
         let most = a.most + b.most;
-        let leaf = self.new.coordinates[latent as usize].leaf;
-        let number = self.new.coordinates.len() as u32;
-        let (name, support) = (format!("running sum {number}"), Support::Integers { lower: 0.0, upper: most });
+        let Coordinate { leaf, name, .. } = self.new.coordinates[latent as usize].clone();
+        let (number, support) = (self.new.coordinates.len() as u32, Support::Integers { lower: 0.0, upper: most });
         let (transform, window) = (Transform::Integer(0.0), Window::default());
         self.new.coordinates.push(Coordinate { name, support, leaf, transform, window });
         let known = Known { nonnegative: true, positive: false, whole: true, at_most_one: false };

@@ -222,6 +222,43 @@ fn a_piece_that_is_too_large_is_one_unit() {
     assert!((own - log).abs() < 1e-8 * log.abs(), "{own} for {log}");
 }
 
+#[test]
+fn observations_of_sums_of_many_latents_are_left_out() {
+    let build = |without: Option<usize>| {
+        let mut b = Building::new(without);
+        let (one, share) = (b.number(1.0), b.number(0.4));
+        let scale = b.latent("scale", Distribution::Gamma { shape: one, rate: one });
+        let mut bits = Vec::new();
+        for k in 0..16 {
+            let bit = b.latent(&format!("b[{}]", k + 1), Distribution::Bernoulli { p: share });
+            let mean = b.g.multiply(bit, scale);
+            b.observe(Distribution::Normal { mean, precision: one }, [0.9, -0.3, 0.4][k % 3]);
+            bits.push(bit);
+        }
+        let total = b.g.sum(&bits);
+        let rate = b.g.add(total, scale);
+        b.observe(Distribution::Poisson { rate }, 4.0);
+        b.build().model().unwrap()
+    };
+    let model = build(None);
+    assert_eq!(model.marginalised().count(), 16);
+    let z = hyperprior::model::random_points(hyperprior::Model::latents(&model), 2, 7);
+    let log_joint = |model: &hyperprior_graph::GraphModel| {
+        let mut out = [0.0; 2];
+        hyperprior::Model::log_joint(model, &z, &mut out).unwrap();
+        out
+    };
+    let found = model.pointwise().unwrap().log_likelihood(&z).unwrap();
+    let whole = log_joint(&model);
+    for u in 0..17 {
+        let rest = log_joint(&build(Some(u)));
+        for s in 0..2 {
+            let (own, exact) = (found.get(u, s), whole[s] - rest[s]);
+            assert!((own - exact).abs() < 1e-8, "unit {u} of draw {s}: {own} for {exact}");
+        }
+    }
+}
+
 /// Draws from a density on a grid, by inverting its distribution function at stratified points.
 fn grid_draws(log_density: &dyn Fn(f64) -> f64, len: usize, seed: u64) -> Vec<f64> {
     let (from, step, points) = (-12.0, 0.002, 12_000);

@@ -79,7 +79,7 @@ pub(in crate::infer) fn weigh(
     if settings.method == Method::Auto
         && let Some(nested) = nested_laplace(whitened.model(), whitened.place(), len, settings.seed)?
     {
-        let heavy = heaviest(&whitened.whiten(&nested.z), &nested.log_weights, HEAVY);
+        let heavy = whitened.whiten(&heaviest(&nested.z, &nested.log_weights, HEAVY));
         let kept = KeptDraws::of(&nested, settings);
         let bounds = Bounds { log_evidence: kept.log_evidence, ..bounds };
         let (u, source) = (whitened.whiten(&kept.z), Source::Nested);

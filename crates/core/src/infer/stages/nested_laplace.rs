@@ -45,6 +45,8 @@ const KEPT_STREAM: u64 = 50;
 const TRIED: usize = 32;
 const TRIED_EACH: usize = 16;
 const EVEN: f64 = 0.5;
+/// With at least this share, fewer draws of x for each θ are enough.
+const NEARLY_ALL: f64 = 0.9;
 /// The variance that the log weights of annealed draws should have, the numbers of powers, the most work, in additions, and the lengths
 /// of steps that are tried, of which so many moves must be accepted.
 const ANNEALED_VARIANCE: f64 = 0.4;
@@ -59,19 +61,12 @@ const ANNEALING_STREAM: u64 = 60;
 pub(super) type Part = (Batch, Vec<f64>, Vec<f64>);
 
 /// How x is drawn given θ.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Given {
     /// From grids of independent elements, or by Laplace's method.
     Modes,
     Chains(Vec<Path>),
     Annealed(Annealing),
-}
-
-impl Given {
-    /// How many times fewer draws are needed: those that are not from a Gaussian have more even weights, and take longer.
-    fn fewer(&self, parts: &Parts) -> usize {
-        if *self == Self::Modes && !parts.curvature.is_diagonal() { 1 } else { OVERSAMPLED }
-    }
 }
 
 /// Draws of θ and x.
@@ -210,7 +205,7 @@ pub(in crate::infer) fn nested_laplace(
         scale: parts.scale.iter().map(|x| wider(WIDER[0], parts.theta.len()) * x).collect(),
     };
     let mut from = TMixture::defensive(parts.learnt(first, seed)?);
-    let mut given: Option<Given> = None;
+    let mut given: Option<(f64, Given)> = None;
     for attempt in 0..ATTEMPTS {
         let found = parts.explore(&|rng| from.draw(rng), KEPT, seed, KEPT_STREAM + attempt)?;
         if found.len() < KEPT / 2 {
@@ -225,11 +220,14 @@ pub(in crate::infer) fn nested_laplace(
             from = next;
             continue;
         }
-        let given = match &mut given {
+        let (share, given) = match &mut given {
             Some(given) => given,
             none => none.insert(evenest(&parts, &found, seed)?),
         };
-        let nested = draws(&parts, &found, given, len, seed)?;
+        // Draws that take longer have more even weights.
+        let is_enough = *share >= NEARLY_ALL || !matches!(given, Given::Modes);
+        let len = if is_enough { len / OVERSAMPLED } else { len };
+        let nested = draws(&parts, &found, given, len.div_ceil(found.len()), seed)?;
         // With x integrated out, θ may turn out to be elsewhere than by Laplace's method.
         let is_even = effective(&nested.of_theta) > EVEN_MIN * KEPT as f64
             && psis(&mut nested.of_theta.clone()).khat <= VARIANCE_KHAT_MAX;
@@ -244,13 +242,13 @@ pub(in crate::infer) fn nested_laplace(
     Ok(None)
 }
 
-/// How x is drawn with the most even weights given θ: by Laplace's method if these are even enough, or else as chains or annealed.
-fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<Given> {
+/// How x is drawn with the most even weights given θ, and the share of draws that is effective: by Laplace's method if that is enough, or
+/// else as chains or annealed.
+fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Result<(f64, Given)> {
     let some = &found[..found.len().min(TRIED)];
     // With the variance of the log weights.
     let even = |given: &Given| -> Result<(f64, f64)> {
-        let len = TRIED * TRIED_EACH * given.fewer(parts);
-        let nested = draws(parts, some, given, len, seed)?;
+        let nested = draws(parts, some, given, TRIED_EACH, seed)?;
         // Weights that are all zero are not even.
         let share = |weights: &[f64]| (effective(weights) / weights.len() as f64).max(0.0);
         let of_groups = |f: &dyn Fn(&[f64]) -> f64| nested.log_weights.chunks(nested.each).map(f).sum::<f64>();
@@ -258,7 +256,7 @@ fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Resul
     };
     let (share, variance) = even(&Given::Modes)?;
     if share >= EVEN {
-        return Ok(Given::Modes);
+        return Ok((share, Given::Modes));
     }
     let mut best = (share, Given::Modes);
     if let Some(paths) = paths_of(parts) {
@@ -277,7 +275,7 @@ fn evenest(parts: &Parts, found: &[(Conditional, f64, f64)], seed: u64) -> Resul
             best = (share, annealed);
         }
     }
-    Ok(best.1)
+    Ok(best)
 }
 
 /// As many powers as log weights of this variance need, with the longest steps that are accepted; `None` if it takes too much work.
@@ -325,11 +323,10 @@ impl Parts<'_> {
     }
 }
 
-/// About `len` draws of x and θ, some for each of these values of θ.
-fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], given: &Given, len: usize, seed: u64) -> Result<Nested> {
+/// Draws of x and θ, so many for each of these values of θ, in pairs.
+fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], given: &Given, each: usize, seed: u64) -> Result<Nested> {
     let (n, model) = (parts.mean.len(), parts.model);
-    let len = len / given.fewer(parts);
-    let each = len.div_ceil(found.len()).next_multiple_of(2);
+    let each = each.next_multiple_of(2);
     let draws: Vec<Part> = found
         .par_iter()
         .enumerate()
