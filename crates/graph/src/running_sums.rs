@@ -59,13 +59,15 @@ impl Range {
     }
 }
 
+type Key = (Option<usize>, Vec<u32>, Vec<u64>);
+
 #[derive(Debug)]
 struct RunningSums<'a> {
     graph: &'a Graph,
     new: Unconstrained,
     sums: Vec<Running>,
     /// The number of each sum: by that of the sum before it, and the latents of its last part with the part's values in steps.
-    numbers: HashMap<(Option<usize>, Vec<u32>, Vec<u64>), usize>,
+    numbers: HashMap<Key, usize>,
     substitution: Substitution,
 }
 
