@@ -22,6 +22,7 @@ pub(super) mod importance;
 pub(super) mod improper;
 mod independent;
 mod islands;
+mod label_swaps;
 mod line_density;
 mod log_linear;
 mod marginal;

@@ -11,6 +11,7 @@ use super::base::Base;
 use super::deciles::have_same_deciles;
 use super::hmc::work_of_move;
 use super::islands::Islands;
+use super::label_swaps::Components;
 use super::resample::{MIDDLE, systematic, taken};
 use super::resample_move::{MoveSchedule, mcmc_moves};
 use super::tempered::Tempered;
@@ -49,6 +50,8 @@ const TEMPERATURES_MAX: usize = 100;
 /// The moves at each temperature, and how far particles may still depend on where they were; then at the last, where they are made twice.
 const MOVES: MoveSchedule = MoveSchedule { moves: [2, 6], memory: 0.5 };
 const LAST_MOVES: MoveSchedule = MoveSchedule { moves: [5, 20], memory: 0.2 };
+/// How often components exchange their labels at each temperature.
+const EXCHANGES: usize = 8;
 /// More continuous latents than this are whitened one by one.
 pub(in crate::infer) const FULL_MAX: usize = 100;
 
@@ -115,7 +118,8 @@ pub(in crate::infer) fn tempered_smc(
     let mut found: Option<(Population, SmcSummary)> = None;
     for round in 0..ROUNDS {
         let population = Population::new(whitened.latents().len(), each);
-        let mut run = Run { whitened, base: &base, each, plan, round, population };
+        let components = Components::of(whitened.latents());
+        let mut run = Run { whitened, base: &base, components, each, plan, round, population };
         match run.until_posterior(session)? {
             Progress::Posterior => {}
             Progress::GivenUp => break,
@@ -183,6 +187,7 @@ enum Progress {
 struct Run<'a> {
     whitened: &'a WhitenedModel<'a, dyn Model + 'a>,
     base: &'a Base,
+    components: Components,
     /// The particles of an island.
     each: usize,
     plan: SmcPlan<'a>,
@@ -343,6 +348,17 @@ impl Run<'_> {
         let mut v = own.whiten(&population.u);
         let moved = mcmc_moves(&own, &mut v, &schedule, (self.plan.seed, number), &mut Quiet)?;
         population.u = own.restored(&v);
+        if !self.components.is_empty() {
+            let mut z = self.whitened.restored(&population.u);
+            let mut log_p = vec![0.0; z.draws_len()];
+            let log_density = |z: &Batch, out: &mut [f64]| tempered.log_joint(&self.whitened.whiten(z), out);
+            log_density(&z, &mut log_p)?;
+            let mut rng = stream(self.plan.seed, Purpose::Tempering.step(), 2, number);
+            for _ in 0..EXCHANGES {
+                self.components.exchange(&mut z, &mut log_p, &mut rng, &log_density)?;
+            }
+            population.u = self.whitened.whiten(&z);
+        }
         population.moves += moved.moves;
         Ok(moved)
     }
