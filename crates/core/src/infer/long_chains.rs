@@ -20,7 +20,7 @@ use crate::model::Model;
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 
-/// The most gradients of the No-U-Turn sampler, and the most work.
+/// The most gradients of the No-U-Turn sampler, and the most work of chains that nobody asked for.
 const GRADIENTS_MAX: usize = 6_000_000;
 const NUTS_WORK: f64 = 2.4e10;
 /// How many times more gradients chains that have nearly mixed may take, if there are so many latents that particles would not do better.
@@ -56,8 +56,10 @@ pub(super) fn with_chains(
 ) -> Result<(Inferred, Option<Batch>)> {
     work.session.enter("long chains (NUTS)");
     let settings = work.settings;
-    let gradients = (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize;
-    let gradients = gradients.min(GRADIENTS_MAX);
+    let is_asked = settings.method == Method::Nuts;
+    // Whoever asks for chains has time for them.
+    let affordable = if is_asked { GRADIENTS_MAX } else { (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize };
+    let gradients = affordable.min(GRADIENTS_MAX);
     let most = if whitened.latents().len() > FULL_MAX { LONGER * gradients } else { gradients };
     let limits = NutsLimits { gradients, most, draws: settings.draws };
     let starts = match run {
@@ -71,7 +73,6 @@ pub(super) fn with_chains(
     // Draws that are trusted are many and nearly independent.
     let is_kept = inferred.verdict() == Verdict::Trust && nuts.ess_tail < ESS_MIN;
     let bridge = |u: &Batch, ess: f64| bridge(whitened, (q, &inferred.fitted), log_weights, (u, ess));
-    let is_asked = settings.method == Method::Nuts;
     if is_kept && !is_asked || !nuts.has_converged() {
         let bridge = if is_kept { bridge(delivered.u, inferred.effective_sample_size())? } else { None };
         let nuts = Some(NutsSummary { is_used: is_asked, ..nuts });
