@@ -56,6 +56,16 @@ def sampled(program, name, seed):
     return scalars(module.sample(name, json.loads((folder / "data.json").read_text()), seed), compared)
 
 
+def timed(command):
+    """What a program printed, and the seconds it took."""
+    began = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    took = time.perf_counter() - began
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    return done.stdout, took
+
+
 def run(program, hyperprior, name, seed):
     """Mean, sd and R̂ of every scalar, the seconds it took, and what the program itself says of the answer."""
     folder, compared = place(name)
@@ -72,12 +82,8 @@ def run(program, hyperprior, name, seed):
         command += ["--seed", str(seed), "--json", "--quiet", "--monitor", ",".join(compared)]
     else:
         command = [sys.executable, __file__, "--one", program, name, str(seed)]
-    began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    took = time.perf_counter() - began
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
-    told = json.loads(done.stdout.splitlines()[-1] if program != "hyperprior" else done.stdout)
+    printed, took = timed(command)
+    told = json.loads(printed.splitlines()[-1] if program != "hyperprior" else printed)
     if program == "hyperprior":
         return told["parameters"], took, told["verdict"]
     return told, took

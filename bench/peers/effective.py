@@ -10,9 +10,7 @@ are the fewest: for hyperprior of all latents, as it reports them, and for the o
 import argparse
 import json
 import statistics
-import subprocess
 import sys
-import time
 
 import compare
 
@@ -35,14 +33,10 @@ def run(program, hyperprior, name, seed):
     if program == "hyperprior":
         command = [hyperprior, "fit", str(folder / "model.bug"), "--data", str(folder / "data.json")]
         command += ["--seed", str(seed), "--json", "--quiet", "--method", "nuts"]
-    began = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    took = time.perf_counter() - began
-    if done.returncode != 0:
-        sys.exit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-3000:]}")
+    printed, took = compare.timed(command)
     if program == "hyperprior":
-        return json.loads(done.stdout)["fit_history"]["nuts"]["ess_bulk"], took
-    return json.loads(done.stdout.splitlines()[-1]), took
+        return json.loads(printed)["fit_history"]["nuts"]["ess_bulk"], took
+    return json.loads(printed.splitlines()[-1]), took
 
 
 def main():

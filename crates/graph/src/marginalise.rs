@@ -387,7 +387,7 @@ impl Outside {
 }
 
 /// Writes the joint value at this place of a table, the last latent of the scope fastest.
-fn unpack(mut row: usize, scope: &[usize], domains: &[(f64, usize)], joint: &mut [usize]) {
+pub(super) fn unpack(mut row: usize, scope: &[usize], domains: &[(f64, usize)], joint: &mut [usize]) {
     for s in scope.iter().rev() {
         joint[*s] = row % domains[*s].1;
         row /= domains[*s].1;

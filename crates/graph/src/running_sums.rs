@@ -7,12 +7,13 @@
 
 use super::counts::{Factor, Window};
 use super::expression::{Expr, Expressions, Known, Node};
+use super::marginalise::unpack;
 use super::node::Graph;
 use super::operation::{Binary, Unary};
 use super::rewrite::{Shape, Substitution};
 use super::unconstrained::{Coordinate, Term, Transform, Unconstrained};
 use hyperprior::model::Support;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 /// Sums with fewer parts are left as they are.
 const PARTS_MIN: usize = 3;
@@ -199,20 +200,11 @@ impl RunningSums<'_> {
 
     /// The latents of an expression, if all of them are discrete with finitely many values.
     fn latents(&self, e: Expr) -> Option<Vec<u32>> {
-        let (mut seen, mut found, mut stack) = (BTreeSet::new(), Vec::new(), vec![e]);
-        while let Some(e) = stack.pop() {
-            if !seen.insert(e) {
-                continue;
-            }
-            if seen.len() > EXPRESSIONS_MAX {
-                return None;
-            }
-            match self.new.arena.node(e) {
-                Node::Leaf(l) => {
-                    values_len(&self.new, l)?;
-                    found.push(l);
-                }
-                _ => self.new.arena.operands(e, |e| stack.push(e)),
+        let mut found = Vec::new();
+        for e in below(&self.new.arena, e, EXPRESSIONS_MAX)? {
+            if let Node::Leaf(l) = self.new.arena.node(e) {
+                values_len(&self.new, l)?;
+                found.push(l);
             }
         }
         found.sort_unstable();
@@ -221,24 +213,20 @@ impl RunningSums<'_> {
 
     /// The values of a part, if they are few and finite.
     fn range(&mut self, part: &Part) -> Option<Range> {
-        let lens: Vec<usize> = part.latents.iter().map(|l| values_len(&self.new, *l)).collect::<Option<_>>()?;
-        let all = lens.iter().try_fold(1_usize, |all, len| all.checked_mul(*len)).filter(|all| *all <= PART_MAX)?;
+        let len = |l: &u32| values_len(&self.new, *l).map(|len| (0.0, len));
+        let domains: Vec<(f64, usize)> = part.latents.iter().map(len).collect::<Option<_>>()?;
+        let rows = domains.iter().try_fold(1_usize, |rows, (_, len)| rows.checked_mul(*len))?;
+        if rows > PART_MAX {
+            return None;
+        }
         let sum = self.new.arena.linear(&part.terms, 0.0);
-        let affected = below(&self.new.arena, sum);
-        let mut values = Vec::with_capacity(all);
-        for row in 0..all {
-            let mut left = row;
-            let joint: BTreeMap<u32, f64> = part
-                .latents
-                .iter()
-                .zip(&lens)
-                .map(|(l, len)| {
-                    let value = left % len;
-                    left /= len;
-                    (*l, value as f64)
-                })
-                .collect();
-            let value = self.substitution.apply(&mut self.new.arena, &affected, |l| joint.get(&l).copied(), sum);
+        let affected = below(&self.new.arena, sum, usize::MAX)?;
+        let scope: Vec<usize> = (0..domains.len()).collect();
+        let (mut joint, mut values) = (vec![0; domains.len()], Vec::with_capacity(rows));
+        for row in 0..rows {
+            unpack(row, &scope, &domains, &mut joint);
+            let value = |l: u32| part.latents.binary_search(&l).ok().map(|k| joint[k] as f64);
+            let value = self.substitution.apply(&mut self.new.arena, &affected, value, sum);
             values.push(self.new.arena.value(value).filter(|x| x.is_finite())?);
         }
         let least = values.iter().copied().fold(f64::INFINITY, f64::min);
@@ -267,13 +255,16 @@ impl RunningSums<'_> {
     }
 }
 
-/// An expression and all that it is made of, operands first.
-fn below(arena: &Expressions, e: Expr) -> Vec<Expr> {
+/// An expression and all that it is made of, operands first; none if these are more.
+fn below(arena: &Expressions, e: Expr, most: usize) -> Option<Vec<Expr>> {
     let (mut seen, mut stack) = (BTreeSet::new(), vec![e]);
     while let Some(e) = stack.pop() {
         if seen.insert(e) {
             arena.operands(e, |e| stack.push(e));
         }
+        if seen.len() > most {
+            return None;
+        }
     }
-    seen.into_iter().collect()
+    Some(seen.into_iter().collect())
 }

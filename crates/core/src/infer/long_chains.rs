@@ -58,8 +58,8 @@ pub(super) fn with_chains(
     let settings = work.settings;
     let is_asked = settings.method == Method::Nuts;
     // Whoever asks for chains has time for them.
-    let affordable = if is_asked { GRADIENTS_MAX } else { (NUTS_WORK / (3.0 * whitened.work() as f64)) as usize };
-    let gradients = affordable.min(GRADIENTS_MAX);
+    let work_max = if is_asked { f64::INFINITY } else { NUTS_WORK };
+    let gradients = ((work_max / (3.0 * whitened.work() as f64)) as usize).min(GRADIENTS_MAX);
     let most = if whitened.latents().len() > FULL_MAX { LONGER * gradients } else { gradients };
     let limits = NutsLimits { gradients, most, draws: settings.draws };
     let starts = match run {

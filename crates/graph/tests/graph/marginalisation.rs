@@ -4,6 +4,7 @@ use super::{check, numbers};
 use hyperprior::Batch;
 use hyperprior::model::{Model, Support};
 use hyperprior_graph::{Distribution, Expr, Function, Graph, GraphBuilder, GraphModel, Marginalise};
+use std::collections::HashMap;
 
 /// A hidden Markov chain, coupled binary latents and a shared scale: small enough to enumerate.
 pub fn discrete(lengths: (usize, usize)) -> Graph {
@@ -89,17 +90,21 @@ fn marginalisation_equals_enumeration() {
     assert!((found - exact).abs() < 1e-10, "{found} against {exact}");
 }
 
+/// Draws of all quantities given the only latent that is fitted, by name.
+fn drawn_at(model: &GraphModel, at: f64, draws_len: usize) -> HashMap<String, Vec<f64>> {
+    let quantities = model.quantities();
+    let drawn = model.complete(&Batch::from_columns(vec![at; draws_len], draws_len), &quantities, 4).unwrap();
+    quantities.into_iter().enumerate().map(|(k, q)| (q.name, drawn.column(k).to_vec())).collect()
+}
+
 #[test]
 fn marginalised_latents_are_drawn_from_their_conditional() {
     let graph = discrete((3, 2));
     let marginalised = graph.clone().model().unwrap();
     let kept = graph.model_with(&Marginalise::Nothing).unwrap();
     let (draws_len, at) = (40_000, 0.2);
-    let mut z = Batch::zeros(1, draws_len);
-    z.column_mut(0).fill(at);
-    let quantities = marginalised.quantities();
-    let drawn = marginalised.complete(&z, &quantities, 4).unwrap();
-    let column = |name: &str| drawn.column(quantities.iter().position(|q| q.name == name).unwrap());
+    let drawn = drawn_at(&marginalised, at, draws_len);
+    let column = |name: &str| &drawn[name];
     // The joint distribution of (z1, z2, z3, b1, b2) by enumeration.
     let mut all = Batch::zeros(kept.latents().len(), 27 * 4);
     for s in 0..27 * 4 {
@@ -260,11 +265,8 @@ fn sums_of_many_latents_are_marginalised_as_running_sums() {
     }
     // Draws have the exact mean of the indicators' sum, and each sum is that of its own indicators.
     let (draws_len, at) = (20_000, 0.3);
-    let mut z = Batch::zeros(1, draws_len);
-    z.column_mut(0).fill(at);
-    let quantities = marginalised.quantities();
-    let drawn = marginalised.complete(&z, &quantities, 4).unwrap();
-    let column = |name: &str| drawn.column(quantities.iter().position(|q| q.name == name).unwrap());
+    let drawn = drawn_at(&marginalised, at, draws_len);
+    let column = |name: &str| &drawn[name];
     let mut all = Batch::zeros(17, 1 << 16);
     for s in 0..1 << 16 {
         all.set(0, s, at);
