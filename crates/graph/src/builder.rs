@@ -199,6 +199,7 @@ impl GraphBuilder {
             value: vec![value],
             density,
             is_observed: observed.is_some(),
+            added: None,
             origin: self.origin,
         };
         self.push(random)?;
@@ -255,6 +256,7 @@ impl GraphBuilder {
             value: value.clone(),
             density,
             is_observed,
+            added: None,
             origin,
         })?;
         Ok(value)

@@ -63,6 +63,10 @@ impl Model for GraphModel {
         self.coupled_columns()
     }
 
+    fn gaussian_given_others(&self, others_max: usize) -> Option<Vec<usize>> {
+        self.quadratic_columns(others_max)
+    }
+
     fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {
         self.fault_at(z, s)
     }

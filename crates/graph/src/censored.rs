@@ -39,32 +39,42 @@ impl Graph {
     /// The latents of which nothing but one interval with constant ends is observed, and whose distribution has a simple probability.
     fn censored_latents(&self) -> Vec<Censored> {
         let mut found: Vec<Censored> = (0..self.random.len()).filter_map(|r| self.censored_by(r)).collect();
-        if found.is_empty() {
-            return found;
+        let mut are_alone =
+            self.are_alone(&found.iter().map(|one| (one.leaf, one.interval)).collect::<Vec<_>>()).into_iter();
+        found.retain(|_| are_alone.next() == Some(true));
+        found
+    }
+
+    /// For latents that an observation depends on: whether it is the only one that does, and depends on no other random node, and the
+    /// parameters of the latent are not discrete.
+    pub(super) fn are_alone(&self, observed: &[(usize, usize)]) -> Vec<bool> {
+        if observed.is_empty() {
+            return Vec::new();
         }
         // What the other nodes depend on, and what the distributions of these latents do.
         let mut is_apart = vec![false; self.random.len()];
-        for one in &found {
-            is_apart[one.interval] = true;
-            is_apart[self.leaves[one.leaf].random as usize] = true;
+        let mut is_observation = vec![false; self.random.len()];
+        let mut times = vec![0; self.leaves.len()];
+        for (leaf, observation) in observed {
+            is_observation[*observation] = true;
+            is_apart[self.leaves[*leaf].random as usize] = true;
+            times[*leaf] += 1;
         }
-        let needed = |(r, node): (usize, &Random)| match &node.distribution {
-            AnyDistribution::Scalar(Distribution::Interval { cuts, .. }) if is_apart[r] => cuts.clone(),
-            _ if is_apart[r] => node.parents(),
-            _ => [&[node.density][..], &node.value, &node.parents()].concat(),
+        let needed = |(r, node): (usize, &Random)| match () {
+            () if is_observation[r] => Vec::new(),
+            () if is_apart[r] => node.parents(),
+            () => [&[node.density][..], &node.value, &node.parents()].concat(),
         };
         let needed: Vec<Expr> = self.random.iter().enumerate().flat_map(needed).collect();
         let is_needed = self.arena.reach(&needed);
-        let mut times = vec![0; self.leaves.len()];
-        found.iter().for_each(|one| times[one.leaf] += 1);
         let is_discrete = discrete(self);
         let parameters = |leaf: usize| self.random[self.leaves[leaf].random as usize].parents();
-        found.retain(|one| {
-            times[one.leaf] == 1
-                && !is_needed[self.leaves[one.leaf].expr.0 as usize]
-                && !parameters(one.leaf).iter().any(|e| is_discrete[e.0 as usize])
-        });
-        found
+        let is_alone = |(leaf, _): &(usize, usize)| {
+            times[*leaf] == 1
+                && !is_needed[self.leaves[*leaf].expr.0 as usize]
+                && !parameters(*leaf).iter().any(|e| is_discrete[e.0 as usize])
+        };
+        observed.iter().map(is_alone).collect()
     }
 
     /// The latent whose interval an observed node is, if its ends are constant.

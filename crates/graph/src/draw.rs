@@ -8,7 +8,7 @@ use super::node::Graph;
 use super::tape::TILE;
 use hyperprior::{Error, Result};
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::{Purpose, Stream, stream};
+use hyperprior_math::random::{Purpose, Stream, shuffled, stream};
 use rand::RngExt;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -242,27 +242,6 @@ impl GraphModel {
         terms.iter().map(|e| interpreter.value(*e)).sum()
     }
 }
-
-/// The place of `i` in a random permutation of 0, …, n − 1, one for each key: a small Feistel cipher, repeated until the result
-/// is below n.
-fn shuffled(i: u64, n: u64, key: u64) -> u64 {
-    let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
-    let mask = (1_u64 << half) - 1;
-    let mut x = i;
-    loop {
-        let (mut left, mut right) = (x >> half, x & mask);
-        for round in 0..4 {
-            let mut mixed = (right ^ (key << 3) ^ round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            (left, right) = (right, left ^ ((mixed >> 32) & mask));
-        }
-        x = (left << half) | right;
-        if x < n {
-            return x;
-        }
-    }
-}
-
 /// The place at which the cumulative sum of e^weights passes this share of the total. Overwrites the weights.
 pub(super) fn draw_log_weights(weights: &mut [f64], uniform: f64) -> usize {
     let top = weights.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
@@ -283,25 +262,4 @@ pub(super) fn draw_log_weights(weights: &mut [f64], uniform: f64) -> usize {
         }
     }
     weights.iter().rposition(|w| *w > 0.0).unwrap_or(0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::shuffled;
-
-    #[test]
-    fn shuffling_is_a_permutation_that_differs_by_key() {
-        for n in [1, 2, 7, 64, 1000] {
-            let orders: Vec<Vec<u64>> = (0..3).map(|key| (0..n).map(|i| shuffled(i, n, key)).collect()).collect();
-            for order in &orders {
-                let mut sorted = order.clone();
-                sorted.sort_unstable();
-                assert_eq!(sorted, (0..n).collect::<Vec<_>>());
-            }
-            if n > 100 {
-                let same = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(a, b)| a == b).count();
-                assert!(same(&orders[0], &orders[1]) < 10 && same(&orders[1], &orders[2]) < 10);
-            }
-        }
-    }
 }

@@ -1,16 +1,21 @@
 //! From a graph to draws of its posterior: selects the monitored quantities, fits the latents, and draws or calculates the
 //! quantities from them.
 
+use crate::centring::Degrees;
 use crate::draw::Quantity;
 use crate::elimination::Marginalise;
 use crate::model::GraphModel;
 use crate::node::Graph;
 use crate::outline::Outline;
-use hyperprior::infer::{Enumerated, InferSettings, Posterior, Source, enumerated, infer};
+use hyperprior::infer::{
+    Enumerated, InferSettings, Integrated, Posterior, STATES_MAX, Source, enumerated, infer, integrated, may_integrate,
+};
+use hyperprior::model::Support;
 use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
 use hyperprior::report::{About, FitReport, Latent, Monitored};
 use hyperprior::{Batch, Model, Session};
 use std::collections::HashMap;
+use std::sync::OnceLock;
 use thiserror::Error;
 
 /// Why a fit failed.
@@ -55,7 +60,42 @@ pub enum FitError {
 #[derive(Debug)]
 pub struct Task {
     model: GraphModel,
+    /// The same with learnt degrees of centring, if that is needed after all.
+    recentred: OnceLock<GraphModel>,
+    marginalise: Marginalise,
+    integration: Integration,
     quantities: Vec<Quantity>,
+}
+
+/// Whether latents that are Gaussian given the others may be integrated out, and from which model.
+#[derive(Debug)]
+enum Integration {
+    /// They are not, or there are none.
+    None,
+    /// From the model itself.
+    Own,
+    /// From the same model with no latent marginalised.
+    Of(Box<GraphModel>),
+}
+
+impl Integration {
+    fn new(model: &GraphModel) -> Result<Self, FitError> {
+        if model.order.is_empty() {
+            return Ok(if may_integrate(model) { Self::Own } else { Self::None });
+        }
+        let states: f64 =
+            model.order.iter().map(|l| model.unconstrained.coordinates[*l as usize].support).map(values).product();
+        if states > STATES_MAX as f64 {
+            return Ok(Self::None);
+        }
+        let whole = model.unmarginalised()?;
+        Ok(if may_integrate(&whole) { Self::Of(Box::new(whole)) } else { Self::None })
+    }
+}
+
+/// The number of values of a discrete latent.
+fn values(support: Support) -> f64 {
+    if let Support::Integers { lower, upper } = support { upper - lower + 1.0 } else { f64::INFINITY }
 }
 
 impl Task {
@@ -67,14 +107,49 @@ impl Task {
         if graph.latent_names().next().is_none() {
             return Err(FitError::NothingUnknown);
         }
-        let model = graph.model_with(marginalise)?.recentred(marginalise)?;
+        let mut model = graph.model_with(marginalise)?;
         let quantities = monitored(model.quantities(), monitors)?;
-        Ok(Self { model, quantities })
+        let integration = Integration::new(&model)?;
+        if matches!(integration, Integration::None) {
+            model = model.recentred(marginalise)?;
+        }
+        Ok(Self { model, recentred: OnceLock::new(), marginalise: marginalise.clone(), integration, quantities })
     }
 
-    /// The model.
+    /// The model, as the draws of the last run are in its coordinates.
     pub fn model(&self) -> &GraphModel {
-        &self.model
+        self.recentred.get().unwrap_or(&self.model)
+    }
+
+    /// The model with learnt degrees of centring.
+    fn recentred(&self) -> Result<&GraphModel, FitError> {
+        if self.recentred.get().is_none() && !matches!(self.integration, Integration::None) {
+            // The graph has been rewritten already.
+            let graph = self.model.graph().clone();
+            let model = GraphModel::new(graph, &self.marginalise, &Degrees::default())?.recentred(&self.marginalise)?;
+            return Ok(self.recentred.get_or_init(|| model));
+        }
+        Ok(self.model())
+    }
+
+    /// Draws after exact marginalisation of Gaussian latents, in the coordinates of the model.
+    fn integrate(&self, settings: &InferSettings, session: &mut Session) -> Result<Option<Integrated>, FitError> {
+        let whole = match &self.integration {
+            Integration::Of(whole) if settings.may_integrate() => whole,
+            Integration::Own if settings.may_integrate() => &self.model,
+            _ => return Ok(None),
+        };
+        session.enter("integration");
+        let starts = whole.starts(settings.seed)?;
+        let Some(mut found) = integrated(whole, &starts, settings, session.reborrow())? else { return Ok(None) };
+        let mut z = Batch::zeros(self.model.latents().len(), found.z.draws_len());
+        for (to, from) in self.model.columns.iter().zip(&whole.columns) {
+            if let (Some(to), Some(from)) = (to, from) {
+                z.column_mut(*to as usize).copy_from_slice(found.z.column(*from as usize));
+            }
+        }
+        found.z = z;
+        Ok(Some(found))
     }
 
     /// The monitored quantities, in the order of the columns of the draws.
@@ -90,18 +165,25 @@ impl Task {
         let mut session = session.into();
         session.enter("enumeration");
         if let Some(Enumerated { z, log_evidence, .. }) = enumerated(&self.model, settings, session.reborrow())? {
-            return Ok(Posterior { draws: self.draws(&z, settings.seed)?, source: Source::Exact { log_evidence, z } });
+            let draws = self.draws(&self.model, &z, settings.seed)?;
+            return Ok(Posterior { draws, source: Source::Exact { log_evidence, z } });
+        }
+        if let Some(found) = self.integrate(settings, &mut session)? {
+            session.enter("derived quantities");
+            let draws = self.draws(&self.model, &found.z, settings.seed)?;
+            return Ok(Posterior { draws, source: Source::Integrated(Box::new(found)) });
         }
         if !self.model.latents().is_empty() {
             session.enter("starts");
-            let starts = self.model.starts(settings.seed)?;
-            let inferred = infer(&self.model, &starts, settings, session.reborrow())?;
+            let model = self.recentred()?;
+            let starts = model.starts(settings.seed)?;
+            let inferred = infer(model, &starts, settings, session.reborrow())?;
             session.enter("derived quantities");
-            let draws = self.draws(&inferred.z, settings.seed)?;
+            let draws = self.draws(model, &inferred.z, settings.seed)?;
             return Ok(Posterior { draws, source: Source::Approximate(Box::new(inferred)) });
         }
         let z = Batch::zeros(0, settings.draws);
-        let draws = self.draws(&z, settings.seed)?;
+        let draws = self.draws(&self.model, &z, settings.seed)?;
         if self.model.graph().observations_len() == 0 {
             return Ok(Posterior { draws, source: Source::Prior });
         }
@@ -129,14 +211,14 @@ impl Task {
             name,
             observed,
             warnings,
-            latents: self.model.outline().into_iter().map(latent).collect(),
+            latents: self.model().outline().into_iter().map(latent).collect(),
             monitored: self.quantities.iter().map(monitored).collect(),
         };
-        FitReport::new(about, &self.model, settings, posterior, wall_seconds)
+        FitReport::new(about, self.model(), settings, posterior, wall_seconds)
     }
 
-    fn draws(&self, z: &Batch, seed: u64) -> Result<Draws, FitError> {
-        Ok(to_draws(&self.quantities, self.model.complete(z, &self.quantities, seed)?)?)
+    fn draws(&self, model: &GraphModel, z: &Batch, seed: u64) -> Result<Draws, FitError> {
+        Ok(to_draws(&self.quantities, model.complete(z, &self.quantities, seed)?)?)
     }
 }
 

@@ -7,6 +7,7 @@ use super::expression::Expr;
 use super::marginalise::{Marginalised, Stage, Tail, marginalise};
 use super::node::Graph;
 use super::pooled::Pooled;
+use super::quadratic::quadratic;
 use super::running_sums::with_running_sums;
 use super::tape::{Below, Sum, TILE, Tape, Workspace};
 use super::truncated_sum::{ends, is_short, short};
@@ -77,7 +78,7 @@ impl Graph {
     /// [`Error::BadModel`] for a latent whose kind is not supported; [`Error::Model`] if the data are impossible whatever the
     /// latents are, or if a name is not that of a discrete latent.
     pub fn model_with(self, which: &Marginalise) -> Result<GraphModel> {
-        let graph = if matches!(which, Marginalise::Auto) { self.with_intervals() } else { self };
+        let graph = if matches!(which, Marginalise::Auto) { self.with_intervals().with_conjugates() } else { self };
         GraphModel::new(graph, which, &Degrees::default())
     }
 }
@@ -216,7 +217,7 @@ impl GraphModel {
         &self.graph
     }
 
-    /// The names of the marginalised latents: discrete ones in the order of elimination, then censored ones.
+    /// The names of the marginalised latents: discrete ones in the order of elimination, then censored and conjugate ones.
     pub fn marginalised(&self) -> impl Iterator<Item = &str> {
         let discrete = self.order.iter().map(|l| self.unconstrained.coordinates[*l as usize].name.as_str());
         discrete.chain(self.graph.integrated.iter().map(|leaf| self.graph.leaves[*leaf as usize].name.as_str()))
@@ -253,6 +254,23 @@ impl GraphModel {
             coupled(arena, &terms, |l| self.column(l))
         });
         found.as_deref()
+    }
+
+    /// The columns of latents that are Gaussian given the others, if no more than so many others are continuous and nothing is marginalised.
+    pub(super) fn quadratic_columns(&self, others_max: usize) -> Option<Vec<usize>> {
+        if !self.order.is_empty() {
+            return None;
+        }
+        let Marginalised { arena, terms, .. } = &self.level(0).marginalised;
+        let terms: Vec<(Expr, f64)> = terms.iter().map(|e| (*e, 1.0)).collect();
+        let is_real = self.unconstrained.coordinates.iter().map(|coordinate| coordinate.support == Support::Real);
+        let is_quadratic = quadratic(arena, &terms, is_real.collect(), others_max)?;
+        let mut columns: Vec<usize> = (0..is_quadratic.len())
+            .filter(|l| is_quadratic[*l])
+            .filter_map(|l| Some(self.columns[l]? as usize))
+            .collect();
+        columns.sort_unstable();
+        Some(columns)
     }
 
     fn column(&self, latent: u32) -> u32 {

@@ -23,6 +23,8 @@ pub(crate) struct Random {
     /// log p(value | parents).
     pub(crate) density: Expr,
     pub(crate) is_observed: bool,
+    /// What its only observation adds to the two parameters of its distribution, if that is conjugate and the latent is integrated out.
+    pub(crate) added: Option<[f64; 2]>,
     /// Its place in the source, as an index into the graph's origins.
     pub(crate) origin: Option<u32>,
 }
@@ -46,7 +48,8 @@ pub struct Graph {
     pub(crate) random: Vec<Random>,
     pub(crate) leaves: Vec<Leaf>,
     pub(crate) named: Vec<(String, Expr)>,
-    /// The latents that are integrated out because nothing but an interval of them is observed.
+    /// The continuous latents that are integrated out: those of which nothing but an interval is observed, and those that are conjugate to
+    /// their only observation.
     pub(crate) integrated: Vec<u32>,
     /// Places in the source, as the front end words them.
     pub(crate) origins: Vec<String>,

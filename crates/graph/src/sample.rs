@@ -2,7 +2,7 @@
 
 use super::distribution::{Bounds, Distribution, VectorDistribution};
 use super::error::GraphError;
-use super::expression::{Expr, Node};
+use super::expression::{Expr, Expressions, Node};
 use super::node::{AnyDistribution, Graph, Random};
 use super::sample_between::draw_inverted;
 use hyperprior_math::linalg::{cholesky, packed_len};
@@ -41,6 +41,11 @@ impl Random {
     pub(super) fn draw(&self, values: &[f64], rng: &mut Stream) -> Result<Vec<f64>, GraphError> {
         let value = |e: &Expr| values[e.0 as usize];
         let unsupported = |reason: String| GraphError::Unsupported { name: self.name.clone(), reason };
+        if let (AnyDistribution::Scalar(distribution), Some(added)) = (&self.distribution, self.added) {
+            return draw_conjugate(distribution, added, self.bounds, &value, rng).map(|x| vec![x]).ok_or_else(|| {
+                unsupported("its distribution has no mass between its bounds, so it cannot be drawn".to_owned())
+            });
+        }
         match &self.distribution {
             AnyDistribution::Scalar(distribution) => {
                 draw_between(distribution, self.bounds, &value, rng).map(|x| vec![x]).ok_or_else(|| {
@@ -81,6 +86,26 @@ fn draw_between(
     let is_between = |x: &f64| !(*x < low || *x > high);
     let found = (0..TRIES).map(|_| draw(distribution, value, rng)).find(is_between);
     found.or_else(|| draw_inverted(distribution, [low, high], value, rng))
+}
+
+/// A draw given an observation that adds these to the two parameters; nothing if there is no mass between the bounds that can be found.
+fn draw_conjugate(
+    distribution: &Distribution,
+    added: [f64; 2],
+    bounds: Option<Bounds>,
+    value: &dyn Fn(&Expr) -> f64,
+    rng: &mut Stream,
+) -> Option<f64> {
+    let (mut arena, mut added) = (Expressions::default(), added.into_iter());
+    let mut given = distribution.clone();
+    given.each_parameter(|e| *e = arena.constant(value(e) + added.next().unwrap_or(0.0)));
+    let mut constant = |e: Expr| arena.constant(value(&e));
+    let bounds = bounds.map(|bounds| Bounds {
+        lower: bounds.lower.map(&mut constant),
+        upper: bounds.upper.map(&mut constant),
+        ..bounds
+    });
+    draw_between(&given, bounds, &|e| arena.value(*e).unwrap_or(f64::NAN), rng)
 }
 
 /// A draw; NaN if the parameters are invalid. The match is long because it has one arm per distribution.

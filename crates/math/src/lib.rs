@@ -29,5 +29,6 @@ pub mod scratch;
 pub mod simd;
 pub mod single;
 pub mod sparse;
+pub mod sparse_many;
 pub mod special;
 pub mod vector;

@@ -53,6 +53,8 @@ pub enum Purpose {
     Tempering = u64::MAX - 18,
     /// Mixture population Monte Carlo.
     MixtureImportance = u64::MAX - 19,
+    /// Exact marginalisation of Gaussian latents.
+    GaussianMarginal = u64::MAX - 20,
 }
 
 impl Purpose {
@@ -115,6 +117,26 @@ pub fn stream(seed: u64, step: u64, datum: u64, draw: u64) -> Stream {
     rng
 }
 
+/// The place of `i` in a random permutation of 0, …, n − 1, one for each key: a small Feistel cipher, repeated until the result
+/// is below n.
+pub fn shuffled(i: u64, n: u64, key: u64) -> u64 {
+    let half = (64 - (n - 1).leading_zeros()).div_ceil(2).max(1);
+    let mask = (1_u64 << half) - 1;
+    let mut x = i;
+    loop {
+        let (mut left, mut right) = (x >> half, x & mask);
+        for round in 0..4 {
+            let mut mixed = (right ^ (key << 3) ^ round).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            mixed = (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            (left, right) = (right, left ^ ((mixed >> 32) & mask));
+        }
+        x = (left << half) | right;
+        if x < n {
+            return x;
+        }
+    }
+}
+
 /// Fills draw `s` of `noise` with standard normals from `streams[s]`, for every s.
 pub fn standard_normals(streams: &mut [Stream], noise: &mut crate::batch::Batch) {
     let (n, draws_len) = (noise.columns_len(), noise.draws_len());
@@ -147,6 +169,27 @@ pub fn quasi_normals(seed: u32, first: u32, noise: &mut crate::batch::Batch) {
             let mut rng = stream(u64::from(seed), 0x5b0, 0, u64::from(index));
             for i in low..n {
                 noise.set(i, s, StandardNormal.sample(&mut rng));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shuffled;
+
+    #[test]
+    fn shuffling_is_a_permutation_that_differs_by_key() {
+        for n in [1, 2, 7, 64, 1000] {
+            let orders: Vec<Vec<u64>> = (0..3).map(|key| (0..n).map(|i| shuffled(i, n, key)).collect()).collect();
+            for order in &orders {
+                let mut sorted = order.clone();
+                sorted.sort_unstable();
+                assert_eq!(sorted, (0..n).collect::<Vec<_>>());
+            }
+            if n > 100 {
+                let same = |a: &[u64], b: &[u64]| a.iter().zip(b).filter(|(a, b)| a == b).count();
+                assert!(same(&orders[0], &orders[1]) < 10 && same(&orders[1], &orders[2]) < 10);
             }
         }
     }

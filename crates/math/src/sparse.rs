@@ -84,6 +84,15 @@ impl SparsePattern {
         &self.rows
     }
 
+    /// The order of elimination, the starts of the factor's columns, and the rows of its entries, as rows of the matrix.
+    pub(crate) fn symbolic(&self) -> Option<(Vec<u32>, Vec<u32>, Vec<u32>)> {
+        let SymbolicCholeskyRaw::Simplicial(symbolic) = self.symbolic.raw() else { return None };
+        let order = self.symbolic.perm().map_or_else(|| (0..self.len()).collect(), |perm| perm.arrays().0.to_vec());
+        let rows = symbolic.row_idx().iter().map(|row| order[*row] as u32).collect();
+        let columns = symbolic.col_ptr().iter().map(|at| *at as u32).collect();
+        Some((order.iter().map(|i| *i as u32).collect(), columns, rows))
+    }
+
     /// The Cholesky factor of the matrix with these entries; `None` if it is not positive definite.
     ///
     /// # Panics
@@ -108,15 +117,8 @@ impl SparsePattern {
                 Spec::default(),
             )
             .ok()?;
-        let SymbolicCholeskyRaw::Simplicial(symbolic) = self.symbolic.raw() else { return None };
-        let order = self.symbolic.perm().map_or_else(|| (0..n).collect(), |perm| perm.arrays().0.to_vec());
-        let rows = symbolic.row_idx().iter().map(|row| order[*row] as u32).collect();
-        let factor = SparseCholesky {
-            order: order.iter().map(|i| *i as u32).collect(),
-            columns: symbolic.col_ptr().iter().map(|at| *at as u32).collect(),
-            rows,
-            values: of_factor,
-        };
+        let (order, columns, rows) = self.symbolic()?;
+        let factor = SparseCholesky { order, columns, rows, values: of_factor };
         factor.values.iter().all(|x| x.is_finite()).then_some(factor)
     }
 }

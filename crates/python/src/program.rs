@@ -237,11 +237,14 @@ struct Fitted {
 }
 
 fn run(task: &Task, settings: &InferSettings, checks: Checks, watch: &mut Watch) -> Result<Fitted, FitError> {
-    let pointwise = checks.loo.then(|| task.model().pointwise()).transpose()?;
+    // What cannot be done fails before the fit, not after it.
+    if checks.loo {
+        task.model().pointwise()?;
+    }
     let posterior = task.run(settings, watch)?;
     let z = posterior.latents();
     let ppc = checks.ppc.then(|| posterior_predictive_check(task.model(), &z, settings.seed));
-    let loo = pointwise.as_ref().map(|pointwise| pointwise.loo(&z)).transpose()?;
+    let loo = checks.loo.then(|| task.model().pointwise()?.loo(&z)).transpose()?;
     let predictive = Predictive::new(ppc, loo);
     let linear_response = match (&posterior.source, checks.linear_response) {
         (Source::Approximate(inferred), true) => Some(task.linear_response(inferred, settings)?),

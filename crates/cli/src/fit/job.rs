@@ -50,7 +50,10 @@ impl Job {
         let mut watch = Watch::new(self.quiet, &stop);
         watch.phase("compile");
         let (task, about) = self.compile(&monitors)?;
-        let pointwise = config.loo.then(|| task.model().pointwise()).transpose()?;
+        // What cannot be done fails before the fit, not after it.
+        if config.loo {
+            task.model().pointwise()?;
+        }
         // Fail before the fit, not after it, if the folder cannot be created.
         let run = self.out.as_ref().map(RunDirectory::create).transpose()?;
         let mut checkpoint = run.as_ref().map(|run| self.checkpoint(run, is_resumed)).transpose()?;
@@ -66,7 +69,7 @@ impl Job {
         watch.enter("checks and report");
         let z = posterior.latents();
         let ppc = config.ppc.then(|| posterior_predictive_check(task.model(), &z, config.infer.seed));
-        let loo = pointwise.as_ref().map(|pointwise| pointwise.loo(&z)).transpose()?;
+        let loo = config.loo.then(|| task.model().pointwise()?.loo(&z)).transpose()?;
         let linear_response = match (&posterior.source, config.linear_response) {
             (Source::Approximate(inferred), true) => Some(task.linear_response(inferred, &config.infer)?),
             _ => None,

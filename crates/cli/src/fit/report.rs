@@ -3,10 +3,12 @@
 use crate::error::CliError;
 use crate::render::terminal::{self, remedy, sparkline};
 use hyperprior::diagnostics::{Verdict, capitalised};
-use hyperprior::infer::{Correction, Inferred, Method, QuadratureSummary, Restarts, Source, Whitening};
+use hyperprior::infer::{
+    Correction, Inferred, IntegrationSummary, Method, QuadratureSummary, Restarts, Source, Whitening,
+};
 use hyperprior::objective::Estimate;
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
-use hyperprior::report::{FitReport, Latent, LinearResponseSummary, Monitored, Role};
+use hyperprior::report::{Estimator, FitReport, Latent, LinearResponseSummary, Monitored, Role};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 
@@ -113,6 +115,10 @@ fn plan(report: &FitReport) -> Lines {
     };
     role("marginalised", Role::Marginalised);
     role("prior only", Role::PriorOnly);
+    if let Some(found) = report.integration() {
+        lines.extend(by_integration(report, found));
+        return lines;
+    }
     role("fitted", Role::Fitted);
     let mut partly = report.centring();
     let standardised = partly.remove("0.0").unwrap_or_default();
@@ -180,7 +186,29 @@ fn plan(report: &FitReport) -> Lines {
     lines
 }
 
-/// How latents were integrated out.
+/// How latents that are Gaussian given the others were integrated out.
+fn by_integration(report: &FitReport, found: &IntegrationSummary) -> Lines {
+    let is_other = |name: &&str| found.conditioned.iter().any(|other| other == name);
+    let (others, gaussian): (Vec<&str>, Vec<&str>) = report.latents(Role::Fitted).partition(is_other);
+    let mut lines = vec![("Gaussian", format!("{}, given the others", ranges::line(gaussian)))];
+    if !others.is_empty() {
+        lines.push(("others", ranges::line(others)));
+    }
+    let over_states = match found.states {
+        1 => String::new(),
+        states => format!(", and sums over {states} states of the discrete latents"),
+    };
+    let mut how = format!("integrated: exact integrals of the Gaussian latents{over_states}");
+    let _ = match (found.khat, found.conditioned.is_empty()) {
+        (Some(_), _) => write!(how, "; the others by importance sampling of {} values", found.values),
+        (None, false) => write!(how, "; the other by adaptive quadrature with {} nodes", found.values),
+        (None, true) => Ok(()),
+    };
+    lines.push(("method", how));
+    lines
+}
+
+/// How latents were integrated out by quadrature.
 fn by_quadrature(found: QuadratureSummary) -> String {
     let QuadratureSummary { integrated, conditioned, is_gaussian, is_exact, .. } = found;
     let how = if is_exact { "" } else { " by importance sampling" };
@@ -257,8 +285,14 @@ fn gap(report: &FitReport) -> Option<Estimate> {
 /// The ELBO, the evidence and k̂.
 fn bounds(report: &FitReport) -> Lines {
     let (elbo, evidence) = report.bounds();
+    if let Some(IntegrationSummary { khat: Some(khat), khat_limit, ess, .. }) = report.integration() {
+        let log_evidence = format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error);
+        let khat = format!("{khat:.2}, below its limit of {khat_limit:.2}; effective sample size {ess:.0}");
+        return vec![("log evidence", log_evidence), ("k̂", khat)];
+    }
     let Some(inferred) = report.inferred() else {
-        return vec![("log evidence", format!("{:.4} (exact)", evidence.log))];
+        let by = if evidence.by == Estimator::Quadrature { "quadrature" } else { "exact" };
+        return vec![("log evidence", format!("{:.4} ({by})", evidence.log))];
     };
     let upper = match gap(report) {
         Some(upper) => format!(", at most {:.3} ± {:.3} with a perfect r", upper.value, upper.standard_error),

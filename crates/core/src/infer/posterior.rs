@@ -1,6 +1,7 @@
 //! Draws of a posterior, and their source.
 
 use super::result::Inferred;
+use super::stages::gaussian_marginal::Integrated;
 use crate::posterior::{Draws, Summary, summarise};
 use hyperprior_math::batch::Batch;
 
@@ -14,6 +15,8 @@ pub enum Source {
         /// The draws of the latents that were not marginalised.
         z: Batch,
     },
+    /// From the posterior after exact marginalisation of Gaussian latents.
+    Integrated(Box<Integrated>),
     /// From the prior: nothing was observed.
     Prior,
     /// From an approximation, corrected according to the settings.
@@ -45,7 +48,17 @@ impl Posterior {
         match &self.source {
             Source::Approximate(inferred) => inferred.z.clone(),
             Source::Exact { z, .. } => z.clone(),
+            Source::Integrated(found) => found.z.clone(),
             Source::Prior => Batch::zeros(0, self.draws.len()),
+        }
+    }
+
+    /// The effective sample size of draws that have or had importance weights.
+    pub fn effective_sample_size(&self) -> Option<f64> {
+        match &self.source {
+            Source::Approximate(inferred) => Some(inferred.effective_sample_size()),
+            Source::Integrated(found) => Some(found.summary.ess),
+            Source::Exact { .. } | Source::Prior => None,
         }
     }
 
@@ -55,9 +68,9 @@ impl Posterior {
     /// the number of draws, and the standard errors of the means are larger accordingly.
     pub fn summaries(&self) -> Vec<Summary> {
         let mut summaries = summarise(&self.draws);
-        if let Source::Approximate(inferred) = &self.source {
+        if let Some(ess) = self.effective_sample_size() {
             for summary in &mut summaries {
-                summary.ess = summary.ess.min(inferred.effective_sample_size());
+                summary.ess = summary.ess.min(ess);
                 summary.mcse = summary.sd / summary.ess.sqrt();
             }
         }

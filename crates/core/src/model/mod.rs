@@ -92,6 +92,12 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// Latents that are jointly Gaussian given all others, in increasing order, if the model knows some: its log joint is a polynomial of
+    /// degree two in these, whatever the others are. `None` if there are none, or if more than so many continuous latents are left.
+    fn gaussian_given_others(&self, _others_max: usize) -> Option<Vec<usize>> {
+        None
+    }
+
     /// Which draws cost about as much as [`work`](Self::work), and not many times more: a mode search prefers to start from these.
     fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
         out.fill(true);

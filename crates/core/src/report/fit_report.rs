@@ -4,8 +4,9 @@ use super::heavy_tails::heavy_tails;
 use super::predictive::Predictive;
 use super::schema::{Elbo, Estimator, Evidence, FitHistory, FitSummary, LinearResponseSummary, Plan, SCHEMA};
 use crate::diagnostics::{Diagnostic, Finding, Remedy, Severity, Verdict, label_switching};
-use crate::infer::{InferSettings, Inferred, Posterior, Source};
+use crate::infer::{InferSettings, Inferred, IntegrationSummary, Posterior, Source};
 use crate::model::Model;
+use crate::objective::Estimate;
 use crate::posterior::{Kind, Parameters, Summary, ranges};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
@@ -130,6 +131,7 @@ impl<'a> FitReport<'a> {
             about.monitored.iter().filter(|one| !one.is_latent).map(|one| one.name.clone()).collect();
         let is_hypercube = match &posterior.source {
             Source::Approximate(inferred) => inferred.quadrature.is_some_and(|found| found.is_exact),
+            Source::Integrated(found) => found.summary.khat.is_none(),
             _ => false,
         };
         // The latents that are coordinates themselves.
@@ -153,6 +155,14 @@ impl<'a> FitReport<'a> {
     #[must_use]
     pub fn with(self, predictive: Predictive, linear_response: Option<LinearResponseSummary>) -> Self {
         Self { predictive, linear_response, ..self }
+    }
+
+    /// How Gaussian latents were integrated out, if they were.
+    pub fn integration(&self) -> Option<&IntegrationSummary> {
+        match &self.posterior.source {
+            Source::Integrated(found) => Some(&found.summary),
+            _ => None,
+        }
     }
 
     /// The approximation, if there is one.
@@ -211,7 +221,18 @@ impl<'a> FitReport<'a> {
         match (diagnostics.iter().find(|found| found.severity > Severity::Note), self.inferred()) {
             (Some(worst), _) => worst.worded(remedy),
             (None, Some(inferred)) => inferred.basis(),
-            (None, None) => "nothing was approximated".to_owned(),
+            (None, None) => match self.integration() {
+                Some(IntegrationSummary { conditioned, khat: None, .. }) if !conditioned.is_empty() => {
+                    "latents that are Gaussian given one other were integrated out, and that one by adaptive quadrature".to_owned()
+                }
+                Some(IntegrationSummary { khat: None, .. }) => "every latent was integrated out".to_owned(),
+                Some(_) => {
+                    "latents that are Gaussian given the others were integrated out, and the importance weights of the others have a \
+                     variance (k̂ is at most 0.5)"
+                        .to_owned()
+                }
+                None => "nothing was approximated".to_owned(),
+            },
         }
     }
 
@@ -261,6 +282,16 @@ impl<'a> FitReport<'a> {
                 (elbo, Evidence { log: evidence.value, standard_error: evidence.standard_error, by })
             }
             Source::Exact { log_evidence, .. } => exactly(*log_evidence),
+            Source::Integrated(found) => {
+                let Estimate { value, standard_error } = found.log_evidence;
+                let IntegrationSummary { khat, conditioned, .. } = &found.summary;
+                let by = match (khat, conditioned.is_empty()) {
+                    (Some(_), _) => Estimator::ImportanceSampling,
+                    (None, false) => Estimator::Quadrature,
+                    (None, true) => Estimator::Summation,
+                };
+                (Elbo { value, standard_error, upper: None }, Evidence { log: value, standard_error, by })
+            }
             Source::Prior => exactly(0.0),
         }
     }
@@ -285,8 +316,10 @@ impl<'a> FitReport<'a> {
             wall_seconds: self.wall_seconds,
             elbo,
             evidence: Some(evidence),
-            khat: inferred.map(|i| i.psis.khat),
-            khat_limit: inferred.map(|i| i.psis.limit),
+            khat: inferred.map(|i| i.psis.khat).or(self.integration().and_then(|found| found.khat)),
+            khat_limit: inferred
+                .map(|i| i.psis.limit)
+                .or(self.integration().and_then(|found| found.khat.map(|_| found.khat_limit))),
             verdict: Some(self.verdict()),
             reason: Some(self.reason(remedy)),
             warnings,
@@ -314,6 +347,7 @@ impl<'a> FitReport<'a> {
                 smc: inferred.smc.clone(),
                 invalid_share: inferred.fitted.dropped,
             }),
+            integration: self.integration().cloned(),
             predictive: self.predictive.ppc.clone(),
             loo: self.predictive.loo.as_ref().map(|loo| loo.summary.clone()),
             linear_response: self.linear_response.clone(),
@@ -337,6 +371,7 @@ impl<'a> FitReport<'a> {
         match &self.posterior.source {
             Source::Approximate(inferred) => inferred.method.to_string(),
             Source::Exact { .. } => "exact".to_owned(),
+            Source::Integrated(_) => "integrated".to_owned(),
             Source::Prior => "prior".to_owned(),
         }
     }

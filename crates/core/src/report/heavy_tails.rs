@@ -2,7 +2,7 @@
 
 use crate::diagnostics::psis::tail_shape;
 use crate::diagnostics::{Diagnostic, Finding, Severity};
-use crate::infer::{Posterior, Source};
+use crate::infer::Posterior;
 use crate::posterior::Kind;
 use rayon::prelude::*;
 use std::collections::HashSet;
@@ -24,8 +24,7 @@ pub(super) fn heavy_tails(
     derived: &HashSet<String>,
     hypercube: &HashSet<String>,
 ) -> Option<Diagnostic> {
-    let Source::Approximate(inferred) = &posterior.source else { return None };
-    let ess = inferred.effective_sample_size();
+    let ess = posterior.effective_sample_size()?;
     let draws = &posterior.draws;
     // What is computed from the latents is named, but does not decide.
     let is_derived = |i: usize| derived.contains(&draws.columns()[i].name);

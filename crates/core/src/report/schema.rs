@@ -5,7 +5,9 @@
 
 use crate::diagnostics::{Diagnostic, Verdict};
 use crate::fit::StepSizeStage;
-use crate::infer::{CandidateSummary, NutsSummary, QuadratureSummary, Restarts, SmcSummary, Superchains};
+use crate::infer::{
+    CandidateSummary, IntegrationSummary, NutsSummary, QuadratureSummary, Restarts, SmcSummary, Superchains,
+};
 use crate::json::{nullable, nullables};
 use crate::posterior::{Parameters, PpcArray, Summary};
 use serde::{Deserialize, Serialize};
@@ -65,6 +67,9 @@ pub struct FitSummary {
     /// The history of the fits; absent if nothing was approximated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fit_history: Option<FitHistory>,
+    /// How Gaussian latents were integrated out, if they were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub integration: Option<IntegrationSummary>,
     /// Posterior predictive checks, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub predictive: Option<Vec<PpcArray>>,

@@ -11,6 +11,7 @@ mod draws;
 mod faults;
 mod formulas;
 mod inference;
+mod integration;
 mod latent_bounds;
 mod marginalisation;
 mod prediction;

@@ -55,6 +55,7 @@ pub(super) fn moments_of(x: &Batch, weights: &[f64], [away, weighted]: &mut [Bat
 }
 
 /// Student t with this location and this lower triangle as its scale.
+#[derive(Clone)]
 pub(super) struct Proposal {
     pub(super) mean: Vec<f64>,
     pub(super) scale: Vec<f64>,
@@ -92,7 +93,7 @@ impl Proposal {
     }
 
     /// The squared distance of a value from the location, in scales.
-    fn squared_distance(&self, x: &[f64]) -> f64 {
+    pub(super) fn squared_distance(&self, x: &[f64]) -> f64 {
         let (mut squared, mut t) = (0.0, vec![0.0; x.len()]);
         for i in 0..x.len() {
             let row = &self.scale[packed(i, 0)..=packed(i, i)];
@@ -115,6 +116,11 @@ impl Proposal {
         for column in away.as_slice().chunks_exact(len.max(1)) {
             squared.iter_mut().zip(column).for_each(|(squared, t)| *squared += t * t);
         }
+    }
+
+    /// Whether a value is within this many scales of the location.
+    pub(super) fn is_near(&self, x: &[f64], scales: f64) -> bool {
+        self.squared_distance(x) < scales * scales
     }
 
     /// The log density at the location.
@@ -151,6 +157,8 @@ pub(super) fn relevance(squared: f64, k: usize) -> f64 {
 /// The share of the wide distribution, and the number of kernels.
 const WIDE: f64 = 0.2;
 const KERNELS: usize = 128;
+/// The fewest kernels of a group.
+const KERNELS_MIN: usize = 8;
 /// How much wider than the proposal the wide part of a defensive mixture is, for up to four latents.
 const DEFENSIVE: f64 = 3.0;
 
@@ -183,6 +191,17 @@ impl Part {
     }
 }
 
+/// So many Student t distributions at weighted values, with this share in all. `None` if the values do not span the space.
+fn kernels(values: &[Vec<f64>], log_weights: &[f64], share: f64, len: usize) -> Option<Vec<Part>> {
+    let k = values.first()?.len() as f64;
+    // The bandwidth of Silverman (1986).
+    let bandwidth = (4.0 / ((k + 2.0) * len as f64)).powf(1.0 / (k + 4.0));
+    let scale = Proposal::of(values, log_weights, bandwidth)?.scale;
+    let each = share / len as f64;
+    let at = |s: usize| Part::new(each, Proposal { mean: values[s].clone(), scale: scale.clone() });
+    Some(systematic(log_weights, log_sum_exp(log_weights), len, MIDDLE).map(at).collect())
+}
+
 /// Student t distributions that follow curved posteriors, beside a wide one, which leaves no tail out (a defensive mixture; Hesterberg,
 /// 1995).
 pub(super) struct TMixture {
@@ -201,12 +220,29 @@ impl TMixture {
 
     /// Narrow ones at these values. `None` if they do not span the space.
     pub(super) fn kernels(values: &[Vec<f64>], log_weights: &[f64], wide: Proposal) -> Option<Self> {
-        let k = wide.mean.len() as f64;
-        // The bandwidth of Silverman (1986).
-        let bandwidth = (4.0 / ((k + 2.0) * KERNELS as f64)).powf(1.0 / (k + 4.0));
-        let scale = Proposal::of(values, log_weights, bandwidth)?.scale;
-        let at = |s: usize| Part::new(1.0, Proposal { mean: values[s].clone(), scale: scale.clone() });
-        let parts = systematic(log_weights, log_sum_exp(log_weights), KERNELS, MIDDLE).map(at).collect();
+        Some(Self::of_parts(kernels(values, log_weights, 1.0, KERNELS)?, wide))
+    }
+
+    /// The same for groups of weighted values, each with a bandwidth of its own and as many kernels as its share says, and beside them
+    /// proposals that have this share in all. `None` if no group spans the space.
+    pub(super) fn kernels_of_groups(
+        groups: &[(Vec<Vec<f64>>, Vec<f64>)],
+        beside: &[Proposal],
+        share_beside: f64,
+        wide: Proposal,
+    ) -> Option<Self> {
+        let logs: Vec<f64> = groups.iter().map(|(_, log_weights)| log_sum_exp(log_weights)).collect();
+        let log_sum = log_sum_exp(&logs);
+        let mut parts = Vec::new();
+        for ((values, log_weights), log) in groups.iter().zip(logs) {
+            let share = (log - log_sum).exp();
+            let len = ((share * KERNELS as f64).ceil() as usize).max(KERNELS_MIN);
+            parts.extend(kernels(values, log_weights, share, len).into_iter().flatten());
+        }
+        if parts.is_empty() {
+            return None;
+        }
+        parts.extend(beside.iter().map(|one| Part::new(share_beside / beside.len() as f64, one.clone())));
         Some(Self::of_parts(parts, wide))
     }
 
@@ -214,6 +250,22 @@ impl TMixture {
     pub(super) fn defensive(proposal: Proposal) -> Self {
         let wide = proposal.much_wider();
         Self::of_parts(vec![Part::new(1.0, proposal)], wide)
+    }
+
+    /// A single proposal.
+    pub(super) fn of_one(proposal: Proposal) -> Self {
+        Self { parts: vec![Part::new(1.0, proposal)] }
+    }
+
+    /// Proposals with these shares, beside a wide one.
+    pub(super) fn of_proposals(proposals: impl Iterator<Item = (f64, Proposal)>, wide: Proposal) -> Self {
+        Self::of_parts(proposals.map(|(share, one)| Part::new(share, one)).collect(), wide)
+    }
+
+    /// These proposals in equal shares, beside one that is much wider than the first.
+    pub(super) fn around(places: &[Proposal]) -> Self {
+        let parts = places.iter().map(|place| Part::new(1.0, place.clone())).collect();
+        Self::of_parts(parts, places[0].much_wider())
     }
 
     /// The number of distributions.

@@ -218,7 +218,7 @@ fn group_means(log_weights: &[f64], each: usize) -> Vec<f64> {
 
 /// The log of the mean of weights, with a standard error from the means of groups of this size; those that are missing among the number
 /// proposed are zero.
-fn log_mean(log_weights: &[f64], each: usize, proposed: usize) -> Estimate {
+pub(super) fn log_mean(log_weights: &[f64], each: usize, proposed: usize) -> Estimate {
     let value = log_sum_exp(log_weights) - (proposed as f64).ln();
     let mut means: Vec<f64> = group_means(log_weights, each).into_iter().map(|w| (w - value).exp()).collect();
     means.resize(proposed / each, 0.0);

@@ -1,9 +1,8 @@
 //! Chains of the No-U-Turn sampler from overdispersed starts: a warm-up that adapts step sizes and coordinates, then draws until the
 //! chains agree or the work is done.
 
-use super::gibbs::sweep;
-use super::hmc::Phase;
-use super::nuts::{Transitions, no_u_turn};
+use super::nuts::Transitions;
+use super::nuts_block::{BLOCK, Block, TOGETHER};
 use super::step_size::StepSize;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
@@ -18,9 +17,8 @@ use hyperprior_math::random::{Purpose, Stream, stream};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-/// The number of chains, one from each superchain, and of those whose gradients are evaluated together.
+/// The number of chains, one from each superchain.
 const CHAINS: usize = SUPERCHAINS;
-const BLOCK: usize = 8;
 /// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
 /// The acceptance to aim at; the next one if more than this share of the transitions diverge.
@@ -28,8 +26,6 @@ const ACCEPTED: [f64; 3] = [0.8, 0.95, 0.99];
 const DIVERGENT: f64 = 0.0002;
 /// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
 const ROUND: usize = 250;
-/// Transitions between two looks at the session.
-const TOGETHER: usize = 10;
 /// The chains are given up if R̂ is above this and has not fallen to this share of its distance from 1 over two rounds.
 const HOPELESS: f64 = 1.2;
 const FALL: f64 = 0.8;
@@ -40,19 +36,11 @@ const LATE: usize = 100;
 const HOPELESS_DIVERGENT: f64 = 0.2;
 /// With fewer draws of each chain, nothing can be said.
 const DRAWS_MIN: usize = 50;
+/// Chains whose log density differs from that of most others by more than this and so many times √(n / 2) are where there is no mass: in a
+/// tail, or in the neck of a funnel, where the density is high.
+const FAR: [f64; 2] = [20.0, 10.0];
 /// How many draws the identity counts for in an estimated covariance, in addition to the number of latents.
 const PRIOR_DRAWS: f64 = 10.0;
-
-/// Chains whose gradients are evaluated together.
-struct Block {
-    u: Batch,
-    log_p: Vec<f64>,
-    d_u: Batch,
-    streams: Vec<Stream>,
-    step: StepSize,
-    /// Whether `log_p` and `d_u` belong to `u`.
-    is_known: bool,
-}
 
 /// A block as it is stored.
 #[derive(Serialize, Deserialize)]
@@ -61,37 +49,6 @@ struct BlockState {
     step: StepSize,
     /// The position in each random stream.
     used: Vec<u128>,
-}
-
-impl Block {
-    /// Some transitions, adapting the step size to an acceptance; returns the chains after each.
-    fn advance(
-        &mut self,
-        whitened: &WhitenedModel<dyn Model + '_>,
-        discrete: &[usize],
-        aim: Option<f64>,
-    ) -> Result<(Vec<Batch>, Transitions)> {
-        let mut total = Transitions::default();
-        let mut draws = Vec::with_capacity(TOGETHER);
-        let Some(gradient) = whitened.gradient() else { return Ok((draws, total)) };
-        for _ in 0..TOGETHER {
-            sweep(whitened, discrete, &mut self.u, &mut self.streams)?;
-            if !self.is_known || !discrete.is_empty() {
-                gradient.log_joint_gradient(&self.u, &mut self.log_p, &mut self.d_u)?;
-                self.is_known = true;
-            }
-            let state =
-                Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
-            let made = no_u_turn(gradient, whitened.continuous(), self.step.step, state)?;
-            if let Some(aim) = aim {
-                self.step.adapt(made.accepted / self.log_p.len() as f64, aim);
-            }
-            total.gradients += made.gradients;
-            total.divergent += made.divergent;
-            draws.push(whitened.restored(&self.u));
-        }
-        Ok((draws, total))
-    }
 }
 
 /// How far the chains are.
@@ -266,12 +223,21 @@ impl<'a> Sampler<'a> {
         Ok(())
     }
 
-    /// Moves chains that have not left their starts to others that have: there the sampler cannot move at all, so that nothing is learnt
-    /// from it, and the other chains would have to take its short steps.
+    /// Moves chains that have not left their starts, or are where there is no mass, to others: there the sampler cannot move at all or only
+    /// with short steps, so that nothing is learnt from it, and the other chains would have to take its steps.
     fn unstick(&mut self) {
         let (Some(first), Some(last)) = (self.kept.first(), self.kept.last()) else { return };
         let n = first.columns_len();
-        let is_stuck: Vec<bool> = (0..CHAINS).map(|c| (0..n).all(|i| first.get(i, c) == last.get(i, c))).collect();
+        // Along a posterior of n latents the log density varies by about √(n / 2).
+        let log_p: Vec<f64> = self.blocks.iter().flat_map(|block| block.log_p.iter().copied()).collect();
+        let mut sorted = log_p.clone();
+        sorted.sort_by(f64::total_cmp);
+        let most = FAR[0] + FAR[1] * (0.5 * n as f64).sqrt();
+        let is_stuck: Vec<bool> = (0..CHAINS)
+            .map(|c| {
+                !((log_p[c] - sorted[CHAINS / 2]).abs() <= most) || (0..n).all(|i| first.get(i, c) == last.get(i, c))
+            })
+            .collect();
         let free: Vec<usize> = (0..CHAINS).filter(|c| !is_stuck[*c]).collect();
         if 2 * free.len() < CHAINS {
             return;
@@ -287,14 +253,17 @@ impl<'a> Sampler<'a> {
                 }
             }
             self.at.stuck += 1;
+            self.blocks[c / BLOCK].is_known = false;
             self.blocks[c / BLOCK].step = StepSize::new(first_step(&self.whitened));
         }
     }
 
-    /// New coordinates, in which the draws have mean zero and unit covariance.
+    /// New coordinates, in which the draws have mean zero and unit covariance: those of the second half of the part, before which chains may
+    /// have been on their way.
     fn whiten(&mut self) {
-        let mut draws = Batch::zeros(self.whitened.latents().len(), self.kept.len() * CHAINS);
-        for (t, kept) in self.kept.iter().enumerate() {
+        let half = self.kept.len() / 2;
+        let mut draws = Batch::zeros(self.whitened.latents().len(), (self.kept.len() - half) * CHAINS);
+        for (t, kept) in self.kept[half..].iter().enumerate() {
             for i in 0..draws.columns_len() {
                 draws.column_mut(i)[t * CHAINS..(t + 1) * CHAINS].copy_from_slice(kept.column(i));
             }

@@ -58,12 +58,12 @@ const JOINED: usize = 4;
 /// `len` numbers between 0 and 1 in random order, in the middles of as many intervals: with these for each latent, the draws are a Latin
 /// hypercube, and worth more than independent ones. At random places in the intervals, the last of 4,000 could be so far out that it alone
 /// decides a standard deviation.
-fn levels(len: usize, seed: u64, number: u64) -> Vec<f64> {
+pub(super) fn levels(len: usize, seed: u64, number: u64) -> Vec<f64> {
     joined_levels(len, 1, seed, number).into_iter().map(|(level, _)| level).collect()
 }
 
 /// The same levels, but so many joined into one between the ends, with the number that each stands for.
-fn joined_levels(len: usize, joined: usize, seed: u64, number: u64) -> Vec<(f64, usize)> {
+pub(super) fn joined_levels(len: usize, joined: usize, seed: u64, number: u64) -> Vec<(f64, usize)> {
     let end = (ENDS * len as f64).ceil() as usize;
     let (mut levels, mut k) = (Vec::new(), 0);
     while k < len {

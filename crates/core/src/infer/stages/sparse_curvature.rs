@@ -4,8 +4,9 @@
 //! 1974). Latents that share a row with very many, such as the scale of all effects, are moved alone: their columns are rows as well.
 
 use crate::error::Result;
-use crate::model::Model;
+use crate::model::{Gradient, Model};
 use hyperprior_math::batch::Batch;
+use hyperprior_math::simd::LANES;
 use hyperprior_math::sparse::{SparseCholesky, SparsePattern};
 use rayon::prelude::*;
 
@@ -170,6 +171,52 @@ impl SparseCurvature {
             self.probes[*p].1.iter().map(value).collect()
         };
         Ok(jobs.iter().enumerate().map(of_job).collect())
+    }
+
+    /// The same where the log density is quadratic along these latents, with gradients at these points: exact, whatever the steps are. The
+    /// entries of eight points are side by side, those of the next eight after them.
+    pub(in crate::infer) fn of_quadratic(
+        &self,
+        gradient: &dyn Gradient,
+        continuous: &[usize],
+        (points, d_points): (&Batch, &Batch),
+        steps: &[f64],
+        entries: &mut [f64],
+    ) -> Result<()> {
+        let (n, len) = (points.columns_len(), points.draws_len());
+        let (mut z, mut log_p, mut d_z) = (points.clone(), vec![0.0; len], Batch::zeros(n, len));
+        for (moved, of_probe) in &self.probes {
+            for k in moved {
+                z.column_mut(continuous[*k]).iter_mut().for_each(|x| *x += steps[*k]);
+            }
+            gradient.log_joint_gradient(&z, &mut log_p, &mut d_z)?;
+            for Entry { at, row, moved } in of_probe {
+                let (before, after) = (d_points.column(continuous[*row]), d_z.column(continuous[*row]));
+                let per_step = 1.0 / steps[*moved];
+                let blocks = entries.chunks_exact_mut(self.pattern.entries_len() * LANES);
+                for ((block, before), after) in blocks.zip(before.chunks(LANES)).zip(after.chunks(LANES)) {
+                    let own = &mut block[at * LANES..][..before.len()];
+                    for ((entry, before), after) in own.iter_mut().zip(before).zip(after) {
+                        *entry = (before - after) * per_step;
+                    }
+                }
+            }
+            for k in moved {
+                let column = continuous[*k];
+                z.column_mut(column).copy_from_slice(points.column(column));
+            }
+        }
+        Ok(())
+    }
+
+    /// The pattern of the matrix.
+    pub(in crate::infer) fn pattern(&self) -> &SparsePattern {
+        &self.pattern
+    }
+
+    /// The groups of latents that are moved together.
+    pub(in crate::infer) fn probes_len(&self) -> usize {
+        self.probes.len()
     }
 
     /// The gradients that it takes.

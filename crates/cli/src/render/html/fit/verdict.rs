@@ -5,7 +5,7 @@ use crate::render::html::page::{Fact, facts};
 use crate::render::terminal::estimate;
 use hyperprior::diagnostics::Verdict;
 use hyperprior::objective::Estimate;
-use hyperprior::report::FitSummary;
+use hyperprior::report::{Estimator, FitSummary};
 use std::fmt::Write as _;
 
 /// The end of the scale for k̂; from 1 on, weights have no mean.
@@ -43,7 +43,8 @@ fn bounds(summary: &FitSummary) -> Vec<Fact> {
     let mut facts = Vec::new();
     if let (None, Some(evidence)) = (summary.khat, &summary.evidence) {
         // Nothing was approximated.
-        facts.push(("log evidence", format!("{} (exact)", shown(evidence.log, evidence.standard_error))));
+        let by = if evidence.by == Estimator::Quadrature { "quadrature" } else { "exact" };
+        facts.push(("log evidence", format!("{} ({by})", shown(evidence.log, evidence.standard_error))));
         return facts;
     }
     let elbo = &summary.elbo;
@@ -51,7 +52,10 @@ fn bounds(summary: &FitSummary) -> Vec<Fact> {
         .upper
         .filter(|_| summary.has_gap())
         .map(|upper| format!("<small>at most {upper:.3} with a perfect r</small>").replace('-', "−"));
-    facts.push(("ELBO", shown(elbo.value, elbo.standard_error) + &upper.unwrap_or_default()));
+    // Where latents were integrated out, nothing was approximated by a distribution with a bound.
+    if summary.integration.is_none() {
+        facts.push(("ELBO", shown(elbo.value, elbo.standard_error) + &upper.unwrap_or_default()));
+    }
     if let Some(evidence) = &summary.evidence {
         facts.push((
             "log evidence",
