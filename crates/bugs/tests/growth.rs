@@ -6,10 +6,10 @@ use hyperprior::Batch;
 use hyperprior::model::Model;
 use hyperprior_bugs::{Array, Data, Options, compile, render};
 use hyperprior_graph::GraphModel;
+use hyperprior_testkit::clock::Clock;
 use std::sync::{Mutex, MutexGuard};
-use std::time::Instant;
 
-/// Serialises the timings: two at once would compete for memory.
+/// Serialises the timings: two at once would compete for memory, and count each other's processor time.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -20,7 +20,7 @@ fn model(source: &str, data: &Data) -> GraphModel {
     compiled.unwrap_or_else(|e| panic!("{}", render(&e, "model", source, false))).graph.model().unwrap()
 }
 
-/// Seconds to compile a model of about `nodes` nodes: random effects, a regression, marginalised labels.
+/// Seconds of processor time to compile a model of about `nodes` nodes: random effects, a regression, marginalised labels.
 fn seconds(nodes: usize) -> f64 {
     let source = "model {
         for (i in 1:N) {
@@ -47,9 +47,9 @@ fn seconds(nodes: usize) -> f64 {
         .with("x", numbers(&|i| (i as f64 * 0.7).sin()))
         .with("w", numbers(&|i| (i as f64 * 1.3).cos()))
         .with("group", numbers(&|i| (1 + i / 8) as f64));
-    let before = Instant::now();
+    let clock = Clock::start();
     let model = model(source, &data);
-    let took = before.elapsed().as_secs_f64();
+    let took = clock.seconds();
     assert_eq!((model.latents().len(), model.marginalised().count()), (groups + 6, rows));
     took
 }
@@ -71,10 +71,10 @@ fn compiling_is_linear() {
 fn timed_complete(model: &GraphModel, draws: usize) -> f64 {
     let quantities = model.quantities();
     let z = Batch::zeros(model.latents().len(), draws);
-    let before = Instant::now();
+    let clock = Clock::start();
     let drawn = model.complete(&z, &quantities, 1).unwrap();
     assert_eq!(drawn.columns_len(), quantities.len());
-    before.elapsed().as_secs_f64()
+    clock.seconds()
 }
 
 /// Catches slow draws of marginalised counts (1.2 seconds on a busy machine) and labels (0.6 seconds).
