@@ -6,7 +6,7 @@ use super::node::AnyDistribution;
 use super::tape::TILE;
 use super::truncated_sum::{known, short};
 use super::unconstrained::Coordinate;
-use hyperprior::model::{Conditionals, Fault, Gradient, Latents, Locals, Model, Support};
+use hyperprior::model::{Conditionals, Fault, Gradient, Latents, Locals, Model, Quadratic, Support};
 use hyperprior::{Error, Result};
 use hyperprior_math::batch::Batch;
 
@@ -67,6 +67,10 @@ impl Model for GraphModel {
         self.quadratic_columns(others_max)
     }
 
+    fn quadratic(&self, gaussian: &[usize]) -> Option<Box<dyn Quadratic>> {
+        Some(Box::new(self.gaussian_form(gaussian)?))
+    }
+
     fn fault(&self, z: &Batch, s: usize) -> Option<Fault> {
         self.fault_at(z, s)
     }
@@ -78,8 +82,12 @@ impl Model for GraphModel {
             _ => 32,
         };
         let tables = self.kept.iter().zip(&level.blankets);
-        level.joint.tape.work(false)
+        self.joint_work()
             + tables.map(|(latent, blanket)| blanket.pooled.tape.work(true) * values(*latent)).sum::<usize>()
+    }
+
+    fn joint_work(&self) -> usize {
+        self.level(0).joint.tape.work(false)
     }
 }
 

@@ -122,9 +122,19 @@ pub(super) fn levels_len(coordinates: &[&Coordinate]) -> usize {
     (LEVELS.0..LEVELS.1).find(|level| total(*level) > TABLES_MAX / 4.0).unwrap_or(LEVELS.1) as usize
 }
 
-/// The elimination order, and the latents that are kept: the latent with the smallest table is next, until none is small enough.
-/// The latents in `except` are kept in any case.
-pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: &[u32]) -> (Vec<u32>, Vec<u32>) {
+/// Which latents are eliminated.
+pub(crate) struct Order {
+    /// In this order.
+    pub(crate) marginalised: Vec<u32>,
+    /// The others, sorted.
+    pub(crate) kept: Vec<u32>,
+    /// The entries of the largest table; 0 without any.
+    pub(crate) largest: f64,
+}
+
+/// The order of elimination: the latent with the smallest table is next, until none is small enough. The latents in `except` are kept in
+/// any case.
+pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: &[u32]) -> Order {
     let discrete: Vec<u32> = (0..unconstrained.coordinates.len() as u32)
         .filter(|l| unconstrained.coordinates[*l as usize].support.is_discrete())
         .collect();
@@ -176,7 +186,7 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
         (0..chosen.len()).filter(|k| !crowded[*k]).map(|k| key(cost(k, &neighbours), k)).collect();
     let mut done = vec![false; chosen.len()];
     let mut marginalised = Vec::new();
-    let mut total = 0.0;
+    let (mut total, mut largest): (f64, f64) = (0.0, 0.0);
     while let Some(Reverse((recorded, k))) = queue.pop() {
         let k = k as usize;
         if done[k] {
@@ -191,6 +201,7 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
         if now > TABLE_MAX.log2() || total > TABLES_MAX {
             break;
         }
+        largest = largest.max(now.exp2());
         done[k] = true;
         marginalised.push(chosen[k]);
         let around: Vec<u32> = neighbours[k].iter().copied().collect();
@@ -201,5 +212,18 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
     }
     kept.extend((0..chosen.len()).filter(|k| !done[*k]).map(|k| chosen[k]));
     kept.sort_unstable();
-    (marginalised, kept)
+    Order { marginalised, kept, largest }
+}
+
+/// The number of states that discrete latents have together, and the most over which sums would have to be taken at once; infinite if some
+/// latents would be kept.
+pub(crate) fn states(unconstrained: &Unconstrained) -> [f64; 2] {
+    let of = |coordinate: &Coordinate| match coordinate.support {
+        Support::Integers { lower, upper } => upper - lower + 1.0,
+        Support::Counts => f64::INFINITY,
+        _ => 1.0,
+    };
+    let Order { kept, largest, .. } = order(unconstrained, &Marginalise::Auto, &[]);
+    let all = unconstrained.coordinates.iter().map(of).product();
+    [all, if kept.is_empty() { largest } else { f64::INFINITY }]
 }

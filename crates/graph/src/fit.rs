@@ -3,14 +3,13 @@
 
 use crate::centring::Degrees;
 use crate::draw::Quantity;
-use crate::elimination::Marginalise;
+use crate::elimination::{Marginalise, states};
 use crate::model::GraphModel;
-use crate::node::Graph;
+use crate::node::{AnyDistribution, Graph, Leaf};
 use crate::outline::Outline;
 use hyperprior::infer::{
     Enumerated, InferSettings, Integrated, Posterior, STATES_MAX, Source, enumerated, infer, integrated, may_integrate,
 };
-use hyperprior::model::Support;
 use hyperprior::posterior::{Column, Draws, DrawsError, ElementName, Monitor, MonitorError};
 use hyperprior::report::{About, FitReport, Latent, Monitored};
 use hyperprior::{Batch, Model, Session};
@@ -67,6 +66,10 @@ pub struct Task {
     quantities: Vec<Quantity>,
 }
 
+/// Sums over discrete latents that take more states than this together are slower than chains, or than sums that integrate Gaussian latents
+/// out.
+const TOGETHER_MAX: f64 = 512.0;
+
 /// Whether latents that are Gaussian given the others may be integrated out, and from which model.
 #[derive(Debug)]
 enum Integration {
@@ -83,19 +86,29 @@ impl Integration {
         if model.order.is_empty() {
             return Ok(if may_integrate(model) { Self::Own } else { Self::None });
         }
-        let states: f64 =
-            model.order.iter().map(|l| model.unconstrained.coordinates[*l as usize].support).map(values).product();
-        if states > STATES_MAX as f64 {
+        // Sums over many states are as good where they are over few at a time.
+        if states(&model.unconstrained)[0] > STATES_MAX as f64 {
             return Ok(Self::None);
         }
         let whole = model.unmarginalised()?;
         Ok(if may_integrate(&whole) { Self::Of(Box::new(whole)) } else { Self::None })
     }
-}
 
-/// The number of values of a discrete latent.
-fn values(support: Support) -> f64 {
-    if let Support::Integers { lower, upper } = support { upper - lower + 1.0 } else { f64::INFINITY }
+    /// The model with nothing marginalised, if Gaussian latents are integrated out, and the discrete ones depend on each other so much that
+    /// this is better than sums over them.
+    fn of_dense(graph: &Graph) -> Result<Option<GraphModel>, FitError> {
+        let is_discrete = |leaf: &Leaf| match &graph.random[leaf.random as usize].distribution {
+            AnyDistribution::Scalar(distribution) => distribution.is_discrete(),
+            _ => false,
+        };
+        if !graph.leaves.iter().any(is_discrete) {
+            return Ok(None);
+        }
+        let graph = graph.clone().with_intervals().with_conjugates();
+        let whole = GraphModel::new(graph, &Marginalise::Nothing, &Degrees::default())?;
+        let [_, together] = states(&whole.unconstrained);
+        Ok((together > TOGETHER_MAX && may_integrate(&whole)).then_some(whole))
+    }
 }
 
 impl Task {
@@ -107,9 +120,16 @@ impl Task {
         if graph.latent_names().next().is_none() {
             return Err(FitError::NothingUnknown);
         }
-        let mut model = graph.model_with(marginalise)?;
+        let dense = if *marginalise == Marginalise::Auto { Integration::of_dense(&graph)? } else { None };
+        let (mut model, integration) = match dense {
+            Some(model) => (model, Integration::Own),
+            None => {
+                let model = graph.model_with(marginalise)?;
+                let integration = Integration::new(&model)?;
+                (model, integration)
+            }
+        };
         let quantities = monitored(model.quantities(), monitors)?;
-        let integration = Integration::new(&model)?;
         if matches!(integration, Integration::None) {
             model = model.recentred(marginalise)?;
         }
@@ -132,8 +152,12 @@ impl Task {
         Ok(self.model())
     }
 
-    /// Draws after exact marginalisation of Gaussian latents, in the coordinates of the model.
-    fn integrate(&self, settings: &InferSettings, session: &mut Session) -> Result<Option<Integrated>, FitError> {
+    /// Draws after exact marginalisation of Gaussian latents, and the same in the coordinates of the model.
+    fn integrate(
+        &self,
+        settings: &InferSettings,
+        session: &mut Session,
+    ) -> Result<Option<(Draws, Integrated)>, FitError> {
         let whole = match &self.integration {
             Integration::Of(whole) if settings.may_integrate() => whole,
             Integration::Own if settings.may_integrate() => &self.model,
@@ -142,6 +166,8 @@ impl Task {
         session.enter("integration");
         let starts = whole.starts(settings.seed)?;
         let Some(mut found) = integrated(whole, &starts, settings, session.reborrow())? else { return Ok(None) };
+        session.enter("derived quantities");
+        let draws = self.draws(whole, &found.z, settings.seed)?;
         let mut z = Batch::zeros(self.model.latents().len(), found.z.draws_len());
         for (to, from) in self.model.columns.iter().zip(&whole.columns) {
             if let (Some(to), Some(from)) = (to, from) {
@@ -149,7 +175,7 @@ impl Task {
             }
         }
         found.z = z;
-        Ok(Some(found))
+        Ok(Some((draws, found)))
     }
 
     /// The monitored quantities, in the order of the columns of the draws.
@@ -168,9 +194,7 @@ impl Task {
             let draws = self.draws(&self.model, &z, settings.seed)?;
             return Ok(Posterior { draws, source: Source::Exact { log_evidence, z } });
         }
-        if let Some(found) = self.integrate(settings, &mut session)? {
-            session.enter("derived quantities");
-            let draws = self.draws(&self.model, &found.z, settings.seed)?;
+        if let Some((draws, found)) = self.integrate(settings, &mut session)? {
             return Ok(Posterior { draws, source: Source::Integrated(Box::new(found)) });
         }
         if !self.model.latents().is_empty() {

@@ -26,6 +26,7 @@ mod expression;
 mod fault;
 pub mod fit;
 mod function;
+mod gaussian_form;
 mod hierarchy;
 mod index;
 mod interpret;

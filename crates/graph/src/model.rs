@@ -2,8 +2,9 @@
 
 use super::centring::Degrees;
 use super::coupling::coupled;
-use super::elimination::{self, Marginalise, VALUES_MAX, blankets, levels_len};
+use super::elimination::{self, Marginalise, Order, VALUES_MAX, blankets, levels_len};
 use super::expression::Expr;
+use super::gaussian_form::GaussianForm;
 use super::marginalise::{Marginalised, Stage, Tail, marginalise};
 use super::node::Graph;
 use super::pooled::Pooled;
@@ -140,14 +141,15 @@ impl GraphModel {
 
     /// The model with these latents marginalised, except for some.
     fn eliminating(graph: Graph, unconstrained: Unconstrained, which: &Marginalise, except: &[u32]) -> Result<Self> {
-        let (mut order, mut kept) = elimination::order(&unconstrained, which, except);
+        let Order { marginalised: mut order, mut kept, .. } = elimination::order(&unconstrained, which, except);
         let mut summed = None;
         let is_finite = |l: &u32| matches!(unconstrained.coordinates[*l as usize].support, Support::Integers { .. });
         if *which == Marginalise::Auto
             && kept.iter().any(is_finite)
             && let Some(with_sums) = with_running_sums(&graph, &unconstrained)
         {
-            let (whole_order, still_kept) = elimination::order(&with_sums, which, except);
+            let Order { marginalised: whole_order, kept: still_kept, .. } =
+                elimination::order(&with_sums, which, except);
             let is_latent = |l: &u32| (*l as usize) < unconstrained.coordinates.len();
             if still_kept.len() < kept.len() && still_kept.iter().all(is_latent) {
                 order = whole_order.iter().copied().filter(is_latent).collect();
@@ -271,6 +273,15 @@ impl GraphModel {
             .collect();
         columns.sort_unstable();
         Some(columns)
+    }
+
+    /// The coefficients along latents that are Gaussian given the others.
+    pub(super) fn gaussian_form(&self, columns: &[usize]) -> Option<GaussianForm> {
+        if !self.order.is_empty() {
+            return None;
+        }
+        let Marginalised { arena, terms, .. } = &self.level(0).marginalised;
+        GaussianForm::new(arena, terms, columns, |l| self.columns[l as usize])
     }
 
     fn column(&self, latent: u32) -> u32 {

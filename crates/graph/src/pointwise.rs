@@ -163,7 +163,7 @@ impl GraphModel {
         {
             // The model's own coordinates are in no term any more, or kept.
             let own: Vec<u32> = (0..own_len as u32).collect();
-            let (order, _) = elimination::order(&summed, &Marginalise::Auto, &own);
+            let order = elimination::order(&summed, &Marginalise::Auto, &own).marginalised;
             if order.len() == summed.coordinates.len() - own_len {
                 return (summed, order);
             }

@@ -188,18 +188,22 @@ fn plan(report: &FitReport) -> Lines {
 
 /// How latents that are Gaussian given the others were integrated out.
 fn by_integration(report: &FitReport, found: &IntegrationSummary) -> Lines {
-    let is_other = |name: &&str| found.conditioned.iter().any(|other| other == name);
+    let discrete = report.discrete_latents();
+    let is_other = |name: &&str| discrete.contains(name) || found.conditioned.iter().any(|other| other == name);
     let (others, gaussian): (Vec<&str>, Vec<&str>) = report.latents(Role::Fitted).partition(is_other);
     let mut lines = vec![("Gaussian", format!("{}, given the others", ranges::line(gaussian)))];
     if !others.is_empty() {
         lines.push(("others", ranges::line(others)));
     }
     let over_states = match found.states {
-        1 => String::new(),
-        states => format!(", and sums over {states} states of the discrete latents"),
+        None | Some(1) => String::new(),
+        Some(states) => format!(", and sums over {states} states of the discrete latents"),
     };
     let mut how = format!("integrated: exact integrals of the Gaussian latents{over_states}");
     let _ = match (found.khat, found.conditioned.is_empty()) {
+        _ if let Some(chains) = &found.chains => {
+            write!(how, "; the others by {} chains of {} sweeps", chains.chains, chains.sweeps)
+        }
         (Some(_), _) => write!(how, "; the others by importance sampling of {} values", found.values),
         (None, false) => write!(how, "; the other by adaptive quadrature with {} nodes", found.values),
         (None, true) => Ok(()),
@@ -289,6 +293,14 @@ fn bounds(report: &FitReport) -> Lines {
         let log_evidence = format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error);
         let khat = format!("{khat:.2}, below its limit of {khat_limit:.2}; effective sample size {ess:.0}");
         return vec![("log evidence", log_evidence), ("k̂", khat)];
+    }
+    if let Some(IntegrationSummary { chains: Some(chains), .. }) = report.integration() {
+        let log_evidence = format!("{:.3} ± {:.3}", evidence.log, evidence.standard_error);
+        let of_chains = format!(
+            "{:.3}; effective sample size {:.0}, of tails {:.0}",
+            chains.rhat, chains.ess_bulk, chains.ess_tail
+        );
+        return vec![("log evidence", log_evidence), ("R̂", of_chains)];
     }
     let Some(inferred) = report.inferred() else {
         let by = if evidence.by == Estimator::Quadrature { "quadrature" } else { "exact" };

@@ -25,6 +25,10 @@ const GRADIENTS_MAX: usize = 6_000_000;
 const NUTS_WORK: f64 = 2.4e10;
 /// How many times more gradients chains that have nearly mixed may take, if there are so many latents that particles would not do better.
 const LONGER: usize = 4;
+/// The share of divergent transitions above which chains begin again with shorter steps: where they are the last judge of a verdict, even
+/// few may hide a tail.
+const DIVERGENT: f64 = 0.0002;
+const DIVERGENT_ASKED: f64 = 0.005;
 /// An evidence with a larger standard error rests on few draws.
 pub(super) const EVIDENCE_ERROR_MAX: f64 = 0.1;
 
@@ -61,7 +65,8 @@ pub(super) fn with_chains(
     let work_max = if is_asked { f64::INFINITY } else { NUTS_WORK };
     let gradients = ((work_max / (3.0 * whitened.work() as f64)) as usize).min(GRADIENTS_MAX);
     let most = if whitened.latents().len() > FULL_MAX { LONGER * gradients } else { gradients };
-    let limits = NutsLimits { gradients, most, draws: settings.draws };
+    let divergent = if is_asked { DIVERGENT_ASKED } else { DIVERGENT };
+    let limits = NutsLimits { gradients, most, divergent, draws: settings.draws };
     let starts = match run {
         Some(run) => run.one_of_each(delivered.u),
         None => overdispersed(whitened, delivered, settings.seed)?,

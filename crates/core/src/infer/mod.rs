@@ -30,7 +30,9 @@ pub(crate) use result::{DIVERGENT_MAX, ESS_MEANS, ESS_MIN, RHAT_MAX, SHIFT_MAX, 
 pub use settings::{BudgetRecord, Correction, DRAWS_MIN, InferSettings, SIZE_MAX};
 pub use stages::ascent::{Starts, ascend};
 pub use stages::enumeration::{Enumerated, enumerated};
-pub use stages::gaussian_marginal::{Integrated, IntegrationSummary, STATES_MAX, integrated, may_integrate};
+pub use stages::gaussian_division::STATES_MAX;
+pub use stages::gaussian_marginal::{integrated, may_integrate};
+pub use stages::integration_summary::{CollapsedSummary, Integrated, IntegrationSummary};
 pub use stages::missed_tail::log_marginal;
 pub use stages::mode_by_mass::mode_by_mass;
 pub use stages::pathfinder::{Mode, ModeSearch, gaussian_at, mode_search};

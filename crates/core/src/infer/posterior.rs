@@ -1,7 +1,7 @@
 //! Draws of a posterior, and their source.
 
 use super::result::Inferred;
-use super::stages::gaussian_marginal::Integrated;
+use super::stages::integration_summary::Integrated;
 use crate::posterior::{Draws, Summary, summarise};
 use hyperprior_math::batch::Batch;
 

@@ -75,6 +75,11 @@ pub trait Model: Send + Sync {
         1000
     }
 
+    /// The same without the conditionals.
+    fn joint_work(&self) -> usize {
+        self.work()
+    }
+
     /// The factor that makes draw `s` impossible or its density undefined, if the model knows its factors.
     fn fault(&self, _z: &Batch, _s: usize) -> Option<Fault> {
         None
@@ -98,10 +103,28 @@ pub trait Model: Send + Sync {
         None
     }
 
+    /// The coefficients of that polynomial along these latents, if the model knows them and they cost less than gradients do.
+    fn quadratic(&self, _gaussian: &[usize]) -> Option<Box<dyn Quadratic>> {
+        None
+    }
+
     /// Which draws cost about as much as [`work`](Self::work), and not many times more: a mode search prefers to start from these.
     fn is_ordinary(&self, _z: &Batch, out: &mut [bool]) {
         out.fill(true);
     }
+}
+
+/// The coefficients of a log joint that is a polynomial of degree two in some latents x, whatever the others are:
+/// log p = c + gᵀx − ½ xᵀPx, where c, g and P are functions of the others.
+pub trait Quadratic: std::fmt::Debug + Send + Sync {
+    /// The entries of P that may be other than zero, each as a pair i ≤ j of positions among the x.
+    fn pairs(&self) -> &[[u32; 2]];
+
+    /// The approximate cost of the coefficients of one draw, in additions.
+    fn work(&self) -> usize;
+
+    /// c of every draw, g with a column for each x, and a column for each of the pairs. The x of the draws are not read.
+    fn coefficients(&self, z: &Batch, constant: &mut [f64], linear: &mut Batch, entries: &mut Batch);
 }
 
 /// log p_i: the terms of the log joint that contain latent i (its Markov blanket's factors).

@@ -8,7 +8,7 @@ use crate::infer::{InferSettings, Inferred, IntegrationSummary, Posterior, Sourc
 use crate::model::Model;
 use crate::objective::Estimate;
 use crate::posterior::{Kind, Parameters, Summary, ranges};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 /// What inference does with a latent. See [`About`].
@@ -131,7 +131,7 @@ impl<'a> FitReport<'a> {
             about.monitored.iter().filter(|one| !one.is_latent).map(|one| one.name.clone()).collect();
         let is_hypercube = match &posterior.source {
             Source::Approximate(inferred) => inferred.quadrature.is_some_and(|found| found.is_exact),
-            Source::Integrated(found) => found.summary.khat.is_none(),
+            Source::Integrated(found) => found.summary.khat.is_none() && found.summary.chains.is_none(),
             _ => false,
         };
         // The latents that are coordinates themselves.
@@ -178,6 +178,11 @@ impl<'a> FitReport<'a> {
         self.about.latents.iter().filter(move |latent| latent.role == role).map(|latent| latent.name.as_str())
     }
 
+    /// The names of the discrete latents.
+    pub fn discrete_latents(&self) -> BTreeSet<&str> {
+        self.about.latents.iter().filter(|latent| latent.is_discrete).map(|latent| latent.name.as_str()).collect()
+    }
+
     /// The gradient estimators, with the latents of each.
     pub fn gradients(&self) -> BTreeMap<String, Vec<String>> {
         let mut gradients: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -222,6 +227,10 @@ impl<'a> FitReport<'a> {
             (Some(worst), _) => worst.worded(remedy),
             (None, Some(inferred)) => inferred.basis(),
             (None, None) => match self.integration() {
+                Some(IntegrationSummary { chains: Some(chains), .. }) => format!(
+                    "latents that are Gaussian given the others were integrated out, and chains of the others from {} starts agree (R̂ is {:.3})",
+                    chains.chains, chains.rhat
+                ),
                 Some(IntegrationSummary { conditioned, khat: None, .. }) if !conditioned.is_empty() => {
                     "latents that are Gaussian given one other were integrated out, and that one by adaptive quadrature".to_owned()
                 }
@@ -284,11 +293,12 @@ impl<'a> FitReport<'a> {
             Source::Exact { log_evidence, .. } => exactly(*log_evidence),
             Source::Integrated(found) => {
                 let Estimate { value, standard_error } = found.log_evidence;
-                let IntegrationSummary { khat, conditioned, .. } = &found.summary;
-                let by = match (khat, conditioned.is_empty()) {
+                let IntegrationSummary { khat, chains, conditioned, .. } = &found.summary;
+                let by = match (khat, chains) {
                     (Some(_), _) => Estimator::ImportanceSampling,
-                    (None, false) => Estimator::Quadrature,
-                    (None, true) => Estimator::Summation,
+                    (None, Some(_)) => Estimator::BridgeSampling,
+                    (None, None) if conditioned.is_empty() => Estimator::Summation,
+                    (None, None) => Estimator::Quadrature,
                 };
                 (Elbo { value, standard_error, upper: None }, Evidence { log: value, standard_error, by })
             }

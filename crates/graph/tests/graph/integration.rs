@@ -1,10 +1,10 @@
 //! Exact marginalisation of Gaussian latents, against sums and integrals over the others.
 
 use hyperprior::infer::{InferSettings, Integrated, Method, Posterior, Source};
-use hyperprior::model::Model;
+use hyperprior::model::{Model, random_points};
 use hyperprior::{Batch, Quiet};
 use hyperprior_graph::fit::Task;
-use hyperprior_graph::{Distribution, Expr, Graph, GraphBuilder, Marginalise};
+use hyperprior_graph::{Distribution, Expr, Function, Graph, GraphBuilder, GraphModel, Marginalise};
 use hyperprior_math::linalg::{cholesky, packed};
 use hyperprior_testkit::quadrature::Rule;
 use std::f64::consts::PI;
@@ -89,6 +89,27 @@ fn without_other_latents_nothing_is_approximated() {
     assert!((sd * precision.sqrt() - 1.0).abs() < 2e-3);
 }
 
+/// Catches coefficients that are added up where only their small difference is left: data that are far from zero.
+#[test]
+fn data_far_from_zero_lose_no_digits() {
+    let (prior, precision, shift) = (1e-10, 2.0, 1e5);
+    let mut g = GraphBuilder::new();
+    let [zero, of_mean, of_data] = [0.0, prior, precision].map(|x| g.constant(x));
+    let mean = normal(&mut g, "mu", zero, of_mean, None);
+    for (i, y) in Y.iter().enumerate() {
+        normal(&mut g, &format!("y[{}]", i + 1), mean, of_data, Some(shift + y));
+    }
+    let (posterior, found) = run(&g.build().unwrap(), 1);
+    let (n, centre) = (6.0, Y.iter().sum::<f64>() / 6.0);
+    let within: f64 = Y.iter().map(|y| (y - centre).powi(2)).sum();
+    let total = prior + n * precision;
+    let between = prior * n * precision / total * (shift + centre).powi(2);
+    let exact = 0.5 * (n * (precision / (2.0 * PI)).ln() + (prior / total).ln() - precision * within - between);
+    assert!((found.log_evidence.value - exact).abs() < 1e-6, "{} {exact}", found.log_evidence.value);
+    let [mean, sd] = moments(&posterior, "mu");
+    assert!((mean - shift - centre).abs() < 1e-3 && (sd * total.sqrt() - 1.0).abs() < 2e-3);
+}
+
 /// Catches an evidence without a Jacobian, draws that do not follow the marginal, and effects that do not follow their precision.
 #[test]
 fn one_precision_is_integrated_out_on_a_line_and_two_by_importance_sampling() {
@@ -171,23 +192,27 @@ fn every_mode_of_the_marginal_is_found() {
 
 /// A regression with two coefficients that may be zero.
 fn selection(marginalise: &Marginalise) -> Task {
+    Task::new(regression(2, &Y, column), marginalise, &[]).unwrap()
+}
+
+/// A regression whose coefficients may be zero.
+fn regression(predictors: usize, y: &[f64], column: impl Fn(usize, usize) -> f64) -> Graph {
     let mut g = GraphBuilder::new();
     let (zero, one, two, share) = (g.constant(0.0), g.constant(1.0), g.constant(2.0), g.constant(0.3));
     let precision = g.stochastic("tau", Distribution::Gamma { shape: two, rate: two }, None, None).unwrap();
-    let terms: Vec<Expr> = (1..=2)
+    let terms: Vec<Expr> = (1..=predictors)
         .map(|j| {
             let is_in = g.stochastic(&format!("g[{j}]"), Distribution::Bernoulli { p: share }, None, None).unwrap();
             let own = normal(&mut g, &format!("b[{j}]"), zero, one, None);
             g.multiply(is_in, own)
         })
         .collect();
-    for i in 0..6 {
-        let (a, b) = (g.constant(column(0, i)), g.constant(column(1, i)));
-        let (a, b) = (g.multiply(a, terms[0]), g.multiply(b, terms[1]));
-        let mean = g.add(a, b);
-        normal(&mut g, &format!("y[{}]", i + 1), mean, precision, Some(Y[i]));
+    for (i, y) in y.iter().enumerate() {
+        let x: Vec<Expr> = (0..predictors).map(|j| g.constant(column(j, i))).collect();
+        let mean = g.inner_product(&x, &terms);
+        normal(&mut g, &format!("y[{}]", i + 1), mean, precision, Some(*y));
     }
-    Task::new(g.build().unwrap(), marginalise, &[]).unwrap()
+    g.build().unwrap()
 }
 
 fn column(j: usize, i: usize) -> f64 {
@@ -214,13 +239,60 @@ fn states_of_discrete_latents_are_summed_over() {
         let task = selection(&which);
         let posterior = task.run(&InferSettings::default(), &mut Quiet).unwrap();
         let Source::Integrated(found) = &posterior.source else { panic!("an approximation") };
-        assert_eq!((found.summary.states, found.z.columns_len()), (4, task.model().latents().len()));
+        assert_eq!((found.summary.states, found.z.columns_len()), (Some(4), task.model().latents().len()));
         assert!((found.log_evidence.value - evidence.ln()).abs() < 1e-3);
         for (name, exact) in [("g[1]", states[2] + states[3]), ("g[2]", states[1] + states[3])] {
             let [mean, _] = moments(&posterior, name);
             assert!((mean - exact / evidence).abs() < 0.025, "{name}: {mean} and {}", exact / evidence);
         }
     }
+}
+
+/// Catches chains that stay where they began, and an evidence that is not that of all states: with 13 predictors, against all states.
+#[test]
+fn chains_over_many_states_agree_with_sums() {
+    const PREDICTORS: usize = 13;
+    let x = |j: usize, i: usize| ((3 * i + 7 * j) as f64).sin() + 0.7 * ((3 * i + 7 * (j / 2)) as f64).cos();
+    let y: Vec<f64> = (0..10).map(|i| 0.9 * x(2, i) - 0.7 * x(9, i) + 0.4 * (5.0 * i as f64).sin()).collect();
+    let grid: Vec<f64> = (0..36).map(|k| -4.0 + 0.2 * f64::from(k)).collect();
+    let products: Vec<Vec<f64>> =
+        (0..PREDICTORS).map(|j| (0..100).map(|e| x(j, e / 10) * x(j, e % 10)).collect()).collect();
+    let (mut evidence, mut included, mut tau) = (0.0, [0.0; PREDICTORS], 0.0);
+    for state in 0..1 << PREDICTORS {
+        let is_in = |j: usize| state >> j & 1 == 1;
+        let len = (0..PREDICTORS).filter(|j| is_in(*j)).count();
+        let log_prior = len as f64 * 0.3_f64.ln() + (PREDICTORS - len) as f64 * 0.7_f64.ln();
+        let shared: Vec<f64> =
+            (0..100).map(|e| (0..PREDICTORS).filter(|j| is_in(*j)).map(|j| products[j][e]).sum()).collect();
+        for t in &grid {
+            let covariance = |i: usize, k: usize| shared[10 * i + k] + f64::from(i == k) * (-t).exp();
+            let log_p = log_prior + log_normal(&y, covariance) + 2.0 * (2.0_f64.ln() + t) - 2.0 * t.exp();
+            let mass = 0.2 * log_p.exp();
+            evidence += mass;
+            tau += mass * t.exp();
+            (0..PREDICTORS).filter(|j| is_in(*j)).for_each(|j| included[j] += mass);
+        }
+    }
+    let graph = regression(PREDICTORS, &y, x);
+    let with = |threads: usize| {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        pool.install(|| run(&graph, 3))
+    };
+    let (posterior, found) = with(2);
+    assert_eq!(found.summary.states, None);
+    assert!(found.summary.chains.as_ref().is_some_and(|chains| chains.rhat < 1.02));
+    let error = found.log_evidence.value - f64::ln(evidence);
+    assert!(
+        error.abs() < 4.0 * found.log_evidence.standard_error && found.log_evidence.standard_error < 0.05,
+        "{error}"
+    );
+    for (j, exact) in included.iter().enumerate() {
+        let [mean, _] = moments(&posterior, &format!("g[{}]", j + 1));
+        assert!((mean - exact / evidence).abs() < 0.05, "{j}: {mean} and {}", exact / evidence);
+    }
+    let [mean, sd] = moments(&posterior, "tau");
+    assert!((mean - tau / evidence).abs() < 0.15 * sd, "{mean} and {}", tau / evidence);
+    assert_eq!(with(1).1.z, found.z);
 }
 
 #[test]
@@ -274,7 +346,7 @@ fn other_models_are_approximated() {
     let mut g = GraphBuilder::new();
     let (zero, one) = (g.constant(0.0), g.constant(1.0));
     let x = normal(&mut g, "x", zero, one, None);
-    let rate = g.call(hyperprior_graph::Function::Exp, &[x]);
+    let rate = g.call(Function::Exp, &[x]);
     g.stochastic("y", Distribution::Poisson { rate }, None, Some(3.0)).unwrap();
     let model = g.build().unwrap().model().unwrap();
     assert!(model.gaussian_given_others(6).is_none());
@@ -317,4 +389,70 @@ fn factors() -> Graph {
         normal(&mut g, &format!("y[{}]", i + 1), mean, one, Some(Y[i]));
     }
     g.build().unwrap()
+}
+
+/// c + gᵀx − ½ xᵀPx at the draws of a model, by the coefficients that it knows.
+fn by_coefficients(model: &GraphModel, z: &Batch) -> Option<Vec<f64>> {
+    let gaussian = model.gaussian_given_others(10)?;
+    let known = model.quadratic(&gaussian)?;
+    let len = z.draws_len();
+    let (mut constant, mut linear) = (vec![0.0; len], Batch::zeros(gaussian.len(), len));
+    let mut entries = Batch::zeros(known.pairs().len(), len);
+    // They do not depend on the Gaussian latents.
+    let mut others = z.clone();
+    gaussian.iter().for_each(|i| others.column_mut(*i).fill(f64::NAN));
+    known.coefficients(&others, &mut constant, &mut linear, &mut entries);
+    let x = |i: u32, s: usize| z.get(gaussian[i as usize], s);
+    let of = |s: usize| {
+        let linear: f64 = (0..gaussian.len()).map(|k| linear.get(k, s) * x(k as u32, s)).sum();
+        let pairs = known.pairs().iter().enumerate();
+        let squares: f64 =
+            pairs.map(|(k, [i, j])| entries.get(k, s) * x(*i, s) * x(*j, s) * if i == j { 0.5 } else { 1.0 }).sum();
+        constant[s] + linear - squares
+    };
+    Some((0..len).map(of).collect())
+}
+
+#[test]
+fn the_coefficients_of_a_quadratic_are_those_of_the_log_joint() {
+    let mut graphs = vec![groups(true), groups(false), squares(), factors()];
+    let mut g = GraphBuilder::new();
+    let [zero, half, one, two] = [0.0, 0.5, 1.0, 2.0].map(|x| g.constant(x));
+    let gamma = |g: &mut GraphBuilder, name: &str| {
+        g.stochastic(name, Distribution::Gamma { shape: two, rate: one }, None, None).unwrap()
+    };
+    let (tau, rate) = (gamma(&mut g, "tau"), gamma(&mut g, "rate"));
+    let (mut products, mut effects) = (Vec::new(), Vec::new());
+    for j in 0..4 {
+        let is_in = g.stochastic(&format!("g[{}]", j + 1), Distribution::Bernoulli { p: half }, None, None).unwrap();
+        let b = normal(&mut g, &format!("b[{}]", j + 1), zero, one, None);
+        products.push(g.multiply(is_in, b));
+        effects.push(b);
+    }
+    for i in 0..7 {
+        // A regression on what is in the model, an effect that decays at an unknown rate, a quotient, and a choice.
+        let f = f64::from(i);
+        let x: Vec<Expr> = (0..4).map(|j| g.constant((f + f64::from(j)).sin())).collect();
+        let power = g.constant(-0.2 * f);
+        let power = g.multiply(rate, power);
+        let decay = g.call(Function::Exp, &[power]);
+        let mut terms = vec![g.inner_product(&x, &products), g.multiply(decay, effects[0])];
+        terms.push(g.call(Function::Divide, &[effects[1], tau]));
+        let chosen = g.call(Function::Less, &[tau, one]);
+        terms.push(g.call(Function::IfElse, &[chosen, effects[2], effects[3]]));
+        let mean = g.sum(&terms);
+        normal(&mut g, &format!("y[{}]", i + 1), mean, tau, Some(f.cos()));
+    }
+    graphs.push(g.build().unwrap());
+    for graph in graphs {
+        let model = graph.model_with(&Marginalise::Nothing).unwrap();
+        let z = random_points(model.latents(), 40, 3);
+        hyperprior::check(&model, 1).unwrap();
+        let mut log_p = vec![0.0; 40];
+        model.log_joint(&z, &mut log_p).unwrap();
+        let found = by_coefficients(&model, &z).unwrap();
+        for (found, log_p) in found.iter().zip(&log_p) {
+            assert!((found - log_p).abs() < 1e-9 * (1.0 + log_p.abs()), "{found} {log_p}");
+        }
+    }
 }

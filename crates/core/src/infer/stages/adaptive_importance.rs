@@ -132,7 +132,7 @@ impl Proposal {
     }
 
     /// The log density at a value.
-    fn log_density(&self, x: &[f64]) -> f64 {
+    pub(super) fn log_density(&self, x: &[f64]) -> f64 {
         self.log_height() + log_tail(self.squared_distance(x), x.len())
     }
 
@@ -175,7 +175,7 @@ impl Part {
     }
 
     /// The log of the share times the density at a value.
-    fn log_density(&self, x: &[f64]) -> f64 {
+    pub(super) fn log_density(&self, x: &[f64]) -> f64 {
         self.log_share + self.log_height + log_tail(self.t.squared_distance(x), x.len())
     }
 

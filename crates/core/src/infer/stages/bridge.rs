@@ -34,7 +34,7 @@ pub(in crate::infer) fn bridge(
 /// The optimal bridge. With l = log p − log q and the shares s of the two samples, p(x) is the fixed point of
 /// r = mean over q of e^l / (s₁ e^l + s₂ r), divided by the mean over p of 1 / (s₁ e^l + s₂ r). The standard error is that of
 /// Frühwirth-Schnatter (2004), with the effective sample size in place of the number of draws.
-fn estimate(of_q: &[f64], of_p: &[f64], ess: f64) -> Option<Estimate> {
+pub(super) fn estimate(of_q: &[f64], of_p: &[f64], ess: f64) -> Option<Estimate> {
     let of_q: Vec<f64> = of_q.iter().copied().filter(|l| !l.is_nan()).collect();
     if of_q.is_empty() || of_p.iter().any(|l| !l.is_finite()) {
         return None;

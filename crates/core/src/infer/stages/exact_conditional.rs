@@ -6,7 +6,7 @@
 
 use super::sparse_curvature::SparseCurvature;
 use crate::error::Result;
-use crate::model::Model;
+use crate::model::{Gradient, Model, Quadratic};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::LANES;
 use hyperprior_math::sparse_many::SparseMany;
@@ -27,6 +27,8 @@ pub(super) struct ExactConditional<'a> {
     gaussian: Vec<usize>,
     curvature: SparseCurvature,
     many: SparseMany,
+    /// The coefficients, if the model knows them, and where its entries are in the pattern. The Gaussian latents of the base are zero then.
+    known: Option<(Box<dyn Quadratic>, Vec<usize>)>,
     /// The point from which the Gaussian latents are moved, and how far each.
     base: Vec<f64>,
     steps: Vec<f64>,
@@ -40,6 +42,9 @@ struct Room {
     entries: Vec<f64>,
     factors: Vec<f64>,
     x: Vec<f64>,
+    /// Of the known coefficients.
+    linear: Batch,
+    known_entries: Batch,
 }
 
 /// The conditionals of eight points: the logs of their integrals (−∞ where the density is zero, not a number where they could not be
@@ -58,17 +63,33 @@ impl<'a> ExactConditional<'a> {
         let curvature = SparseCurvature::of_few(model, &gaussian)?;
         let many = SparseMany::new(curvature.pattern())?;
         let (base, steps) = (vec![0.0; model.latents().len()], vec![1.0; gaussian.len()]);
-        Some(Self { model, gaussian, curvature, many, base, steps })
+        let mut own = Self { model, gaussian, curvature, many, known: None, base, steps };
+        let known = model.quadratic(&own.gaussian).filter(|known| (known.work() as f64) < own.work_of_gradients());
+        own.known = known.and_then(|known| {
+            let pattern = own.curvature.pattern();
+            let place = |[j, i]: &[u32; 2]| pattern.column(*j as usize).find(|at| pattern.rows()[*at] == *i as usize);
+            let places = known.pairs().iter().map(place).collect::<Option<_>>()?;
+            Some((known, places))
+        });
+        Some(own)
+    }
+
+    fn work_of_gradients(&self) -> f64 {
+        (1 + self.curvature.probes_len()) as f64 * 3.0 * self.model.joint_work() as f64
     }
 
     /// The work of a point, in additions.
     pub(super) fn work(&self) -> f64 {
-        let gradients = (1 + self.curvature.probes_len()) as f64 * 3.0 * self.model.work() as f64;
-        gradients + PLACING * (self.many.work() + self.gaussian.len()) as f64
+        let coefficients =
+            self.known.as_ref().map_or_else(|| self.work_of_gradients(), |(known, _)| known.work() as f64);
+        coefficients + PLACING * (self.many.work() + self.gaussian.len()) as f64
     }
 
     /// Moves the base there.
-    pub(super) fn move_to(&mut self, base: Vec<f64>) {
+    pub(super) fn move_to(&mut self, mut base: Vec<f64>) {
+        if self.known.is_some() {
+            self.gaussian.iter().for_each(|i| base[*i] = 0.0);
+        }
         self.base = base;
     }
 
@@ -85,7 +106,8 @@ impl<'a> ExactConditional<'a> {
             }
         })?;
         if mean.iter().chain(&scales).all(|x| x.is_finite()) && !scales.is_empty() {
-            (self.base, self.steps) = (mean, scales);
+            self.move_to(mean);
+            self.steps = scales;
         }
         Ok(())
     }
@@ -93,8 +115,10 @@ impl<'a> ExactConditional<'a> {
     /// The logs of the integrals over the Gaussian latents at so many points; `place` sets the others of the point with a number.
     pub(super) fn log_masses(&self, len: usize, place: &(dyn Fn(usize, &mut [f64]) + Sync)) -> Result<Vec<f64>> {
         let mut out = vec![0.0; len];
-        out.par_chunks_mut(TOGETHER * GROUPS).enumerate().try_for_each(|(number, out)| {
-            let first = number * TOGETHER * GROUPS;
+        // The same points are evaluated together, however many groups there are.
+        let groups = len.div_ceil(TOGETHER * rayon::current_num_threads()).clamp(1, GROUPS);
+        out.par_chunks_mut(TOGETHER * groups).enumerate().try_for_each(|(number, out)| {
+            let first = number * TOGETHER * groups;
             let own_len = out.len();
             self.each(own_len, &|s, point| place(first + s, point), &mut |s, eight| {
                 out[s..].iter_mut().zip(eight.log_mass).for_each(|(out, log)| *out = log);
@@ -165,43 +189,37 @@ impl<'a> ExactConditional<'a> {
             entries: vec![0.0; entries_len * together.div_ceil(LANES)],
             factors: vec![0.0; self.many.factors_len()],
             x: vec![0.0; self.gaussian.len() * LANES],
+            linear: Batch::zeros(if self.known.is_some() { self.gaussian.len() } else { 0 }, together),
+            known_entries: Batch::zeros(self.known.as_ref().map_or(0, |(_, places)| places.len()), together),
         };
         let mut point = self.base.clone();
         for first in (0..len).step_by(together) {
-            let Room { points, d_points, log_p, entries, factors, x } = &mut room;
             for s in 0..together {
                 // The last group is filled up with copies of its last point.
                 point.copy_from_slice(&self.base);
                 place((first + s).min(len - 1), &mut point);
-                (0..n).for_each(|i| points.set(i, s, point[i]));
+                (0..n).for_each(|i| room.points.set(i, s, point[i]));
             }
-            gradient.log_joint_gradient(points, log_p, d_points)?;
-            self.curvature.of_quadratic(gradient, &self.gaussian, (points, d_points), &self.steps, entries)?;
+            let mut is_known = self.coefficients(&mut room, entries_len);
+            if !is_known {
+                self.by_gradients(gradient, &mut room)?;
+            }
             let blocks = (len - first).min(together).div_ceil(LANES);
-            for (block, entries) in entries.chunks_exact(entries_len).take(blocks).enumerate() {
-                let s = block * LANES;
-                self.many.factorise(entries, factors);
-                let mut squared = self.scaled_steps(d_points, s, factors, x);
-                if squared.iter().any(|squared| *squared > FAR) {
-                    // Again from the means, which are near now.
-                    self.many.solve_transpose(factors, x);
-                    for (k, i) in self.gaussian.iter().enumerate() {
-                        let own = points.column_mut(*i)[s..].iter_mut().zip(&x[k * LANES..(k + 1) * LANES]);
-                        own.for_each(|(point, step)| *point += step);
-                    }
-                    gradient.log_joint_gradient(points, log_p, d_points)?;
-                    squared = self.scaled_steps(d_points, s, factors, x);
-                    // As from the base.
-                    let mut away: Vec<f64> = x.clone();
-                    self.many.solve_transpose(factors, &mut away);
-                    for (k, i) in self.gaussian.iter().enumerate() {
-                        let point = &points.column(*i)[s..];
-                        let own = away[k * LANES..(k + 1) * LANES].iter_mut().zip(point);
-                        own.for_each(|(away, point)| *away += point - self.base[*i]);
-                    }
-                    self.many.transpose_multiply(factors, &mut away);
-                    x.copy_from_slice(&away);
+            for block in 0..blocks {
+                let (s, of_block) = (block * LANES, block * entries_len..(block + 1) * entries_len);
+                self.many.factorise(&room.entries[of_block.clone()], &mut room.factors);
+                let mut squared = self.scaled_steps(&room.d_points, s, &room.factors, &mut room.x);
+                let is_far = |squared: &[f64; LANES]| squared.iter().any(|squared| *squared > FAR);
+                if is_known && is_far(&squared) {
+                    is_known = false;
+                    self.by_gradients(gradient, &mut room)?;
+                    self.many.factorise(&room.entries[of_block], &mut room.factors);
+                    squared = self.scaled_steps(&room.d_points, s, &room.factors, &mut room.x);
                 }
+                if is_far(&squared) {
+                    squared = self.from_the_means(gradient, &mut room, s)?;
+                }
+                let Room { log_p, factors, x, .. } = &room;
                 let log_diagonals = self.many.log_diagonals(factors);
                 let constant = self.gaussian.len() as f64 * HALF_LN_2_PI;
                 let mut log_mass = [f64::NEG_INFINITY; LANES];
@@ -224,6 +242,51 @@ impl<'a> ExactConditional<'a> {
 }
 
 impl ExactConditional<'_> {
+    /// Log joint, gradient and curvature at these points by the coefficients that are known; whether there are any.
+    fn coefficients(&self, room: &mut Room, entries_len: usize) -> bool {
+        let Some((known, places)) = &self.known else { return false };
+        let Room { points, d_points, log_p, entries, linear, known_entries, .. } = room;
+        known.coefficients(points, log_p, linear, known_entries);
+        self.gaussian.iter().enumerate().for_each(|(k, i)| d_points.column_mut(*i).copy_from_slice(linear.column(k)));
+        entries.fill(0.0);
+        for (k, at) in places.iter().enumerate() {
+            for (block, values) in known_entries.column(k).chunks(LANES).enumerate() {
+                entries[block * entries_len + at * LANES..][..values.len()].copy_from_slice(values);
+            }
+        }
+        true
+    }
+
+    /// The same by gradients.
+    fn by_gradients(&self, gradient: &dyn Gradient, room: &mut Room) -> Result<()> {
+        let Room { points, d_points, log_p, entries, .. } = room;
+        gradient.log_joint_gradient(points, log_p, d_points)?;
+        self.curvature.of_quadratic(gradient, &self.gaussian, (points, d_points), &self.steps, entries)
+    }
+
+    /// L⁻¹g of the eight points from `s` on, and its squared length, once more: by gradients at their means, from which they are moved now.
+    fn from_the_means(&self, gradient: &dyn Gradient, room: &mut Room, s: usize) -> Result<[f64; LANES]> {
+        let Room { points, d_points, log_p, factors, x, .. } = room;
+        self.many.solve_transpose(factors, x);
+        for (k, i) in self.gaussian.iter().enumerate() {
+            let own = points.column_mut(*i)[s..].iter_mut().zip(&x[k * LANES..(k + 1) * LANES]);
+            own.for_each(|(point, step)| *point += step);
+        }
+        gradient.log_joint_gradient(points, log_p, d_points)?;
+        let squared = self.scaled_steps(d_points, s, factors, x);
+        // As from the base.
+        let mut away: Vec<f64> = x.clone();
+        self.many.solve_transpose(factors, &mut away);
+        for (k, i) in self.gaussian.iter().enumerate() {
+            let point = &points.column(*i)[s..];
+            let own = away[k * LANES..(k + 1) * LANES].iter_mut().zip(point);
+            own.for_each(|(away, point)| *away += point - self.base[*i]);
+        }
+        self.many.transpose_multiply(factors, &mut away);
+        x.copy_from_slice(&away);
+        Ok(squared)
+    }
+
     /// L⁻¹g of eight points, and its squared length.
     fn scaled_steps(&self, d_points: &Batch, s: usize, factors: &[f64], x: &mut [f64]) -> [f64; LANES] {
         for (k, i) in self.gaussian.iter().enumerate() {

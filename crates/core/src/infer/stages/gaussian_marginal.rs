@@ -2,11 +2,14 @@
 //!
 //! Some latents x are Gaussian given the others, as the effects of a linear model are given the variances. Their integral is known: from the
 //! gradient and the curvature at any point. If the others are a few continuous latents θ and discrete latents with few states, the marginal
-//! density of θ is exact too, and θ is drawn by adaptive importance sampling. Then every draw of x is exact.
+//! density of θ is exact too, and θ is drawn by adaptive importance sampling. If the discrete latents have too many states to sum over,
+//! chains move them and θ. Then every draw of x is exact.
 
 use super::adaptive_importance::{Proposal, effective};
 use super::ascent::{ASCENTS, Starts, scatter};
 use super::exact_conditional::ExactConditional;
+use super::gaussian_division::Division;
+use super::integration_summary::{Integrated, IntegrationSummary};
 use super::line_density::{LineDensity, Wanted};
 use super::quadrature_draws::{joined_levels, levels};
 use super::resample::{MIDDLE, systematic};
@@ -17,18 +20,13 @@ use crate::infer::method::Method;
 use crate::infer::parts::Parts;
 use crate::infer::result::{ess_min, resampled_ess};
 use crate::infer::settings::{Correction, InferSettings};
-use crate::model::{Latents, Model, Support};
+use crate::model::{Latents, Model};
 use crate::objective::Estimate;
 use crate::session::Session;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Purpose, Stream, shuffled, stream};
 use hyperprior_math::special::{log_sum_exp, normal_quantile};
-use serde::{Deserialize, Serialize};
 
-/// The most θ.
-const THETA_MAX: usize = 6;
-/// The most states of discrete latents that [`integrated`] sums over.
-pub const STATES_MAX: usize = 4096;
 /// The values of θ that a run is expected to take, and the most work for all, in additions.
 const EXPECTED: usize = 3500;
 const WORK_MAX: f64 = 2e10;
@@ -47,76 +45,9 @@ const LEVELS_STREAM: u64 = 3000;
 /// What keys of permutations differ by, from seed to seed.
 const KEYS: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// How latents were integrated out. See [`Integrated`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct IntegrationSummary {
-    /// The number of latents that are Gaussian given the others.
-    pub gaussian: usize,
-    /// The number of states of discrete latents, over which sums were taken; 1 without any.
-    pub states: usize,
-    /// The other latents, which were drawn by importance sampling or quadrature.
-    pub conditioned: Vec<String>,
-    /// The values of these that were weighted, or the nodes of quadrature.
-    pub values: usize,
-    /// k̂ of their importance weights; absent if there is one such latent, which is integrated out by quadrature, or none.
-    pub khat: Option<f64>,
-    /// The largest k̂ that is accepted: with this, the weights have a variance.
-    pub khat_limit: f64,
-    /// The effective sample size of the draws.
-    pub ess: f64,
-}
-
-/// Draws of a posterior most of whose latents were integrated out. See [`integrated`].
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct Integrated {
-    /// The draws: a column for each latent.
-    pub z: Batch,
-    /// log p(x); without an error if all latents were integrated out.
-    pub log_evidence: Estimate,
-    /// How.
-    pub summary: IntegrationSummary,
-}
-
-/// The latents that are Gaussian given the others, if the model says that there are some and the others are few.
-pub(super) struct Division {
-    pub(super) theta: Vec<usize>,
-    gaussian: Vec<usize>,
-    discrete: Vec<usize>,
-    states: usize,
-}
-
-impl Division {
-    fn of(model: &dyn Model) -> Option<Self> {
-        let latents = model.latents();
-        let states = states(latents)?;
-        let gaussian = model.gaussian_given_others(THETA_MAX)?;
-        let is_gaussian = |i: &usize| gaussian.binary_search(i).is_ok();
-        let (discrete, continuous): (Vec<usize>, Vec<usize>) =
-            (0..latents.len()).partition(|i| latents.support(*i).is_discrete());
-        let theta: Vec<usize> = continuous.into_iter().filter(|i| !is_gaussian(i)).collect();
-        // Without a proper prior there may be no integral, which other stages recognise.
-        let is_proper = model.flat_priors().is_empty();
-        let suits = !gaussian.is_empty() && theta.len() <= THETA_MAX && is_proper;
-        suits.then_some(Self { theta, gaussian, discrete, states })
-    }
-}
-
-/// The number of states of the discrete latents; `None` if it is large.
-fn states(latents: &Latents) -> Option<usize> {
-    let values = |i: usize| match latents.support(i) {
-        Support::Integers { lower, upper } => upper - lower + 1.0,
-        Support::Counts => f64::INFINITY,
-        _ => 1.0,
-    };
-    let states: f64 = (0..latents.len()).map(values).product();
-    (states <= STATES_MAX as f64).then_some(states as usize)
-}
-
 /// Whether [`integrated`] may suit a model: all but a few of its latents are Gaussian given the others, and it would not take too much work.
 pub fn may_integrate(model: &dyn Model) -> bool {
-    Marginal::new(model).is_some_and(|marginal| marginal.suits())
+    Marginal::new(model).is_some()
 }
 
 /// Draws from a posterior after exact marginalisation of the latents that are Gaussian given the others; nothing if the model does not say
@@ -134,8 +65,11 @@ pub fn integrated<'s>(
     if !settings.may_integrate() {
         return Ok(None);
     }
-    let Some(mut marginal) = Marginal::new(model).filter(Marginal::suits) else { return Ok(None) };
+    let Some(mut marginal) = Marginal::new(model) else { return Ok(None) };
     let session = &mut session.into();
+    if marginal.division.states.is_none() {
+        return marginal.chains(starts, settings, session);
+    }
     let Some(points) = marginal.points(starts, settings.seed)? else { return Ok(None) };
     if marginal.division.theta.is_empty() {
         let log_evidence = Estimate { value: marginal.log_marginals(&[Vec::new()])?[0], standard_error: 0.0 };
@@ -174,31 +108,35 @@ pub(super) struct Points {
 
 /// The marginal density of θ.
 pub(super) struct Marginal<'a> {
-    model: &'a dyn Model,
+    pub(super) model: &'a dyn Model,
     pub(super) division: Division,
     grid: Batch,
-    conditional: ExactConditional<'a>,
+    pub(super) conditional: ExactConditional<'a>,
 }
 
 impl<'a> Marginal<'a> {
-    fn new(model: &'a dyn Model) -> Option<Self> {
-        let division = Division::of(model)?;
+    /// `None` if there is no such division, or if it would take too much work.
+    pub(super) fn new(model: &'a dyn Model) -> Option<Self> {
+        let mut division = Division::of(model)?;
+        let conditional = ExactConditional::new(model, division.gaussian.clone())?;
+        let values = if division.theta.is_empty() { 1 } else { EXPECTED };
+        let can_sum = |states: &usize| (values * states) as f64 * conditional.work() <= WORK_MAX;
+        division.states = division.states.filter(can_sum);
+        if division.states.is_none() && !division.suits_chains(conditional.work()) {
+            return None;
+        }
         let latents = model.latents();
         let of_discrete = Latents::scalars(division.discrete.iter().map(|i| (latents.name(*i), latents.support(*i))));
-        let grid = Grid::new(&of_discrete.ok()?, 0).ok()?.states();
-        let grid = if division.discrete.is_empty() { Batch::zeros(0, 1) } else { grid };
-        let conditional = ExactConditional::new(model, division.gaussian.clone())?;
+        let grid = match division.states {
+            Some(states) if states > 1 => Grid::new(&of_discrete.ok()?, 0).ok()?.states(),
+            _ => Batch::zeros(division.discrete.len(), 1),
+        };
         Some(Self { model, division, grid, conditional })
     }
 
-    fn suits(&self) -> bool {
-        let values = if self.division.theta.is_empty() { 1 } else { EXPECTED };
-        values as f64 * self.work() <= WORK_MAX
-    }
-
-    /// The work of one value of θ.
+    /// The work of one value of θ, in all states that are summed over.
     pub(super) fn work(&self) -> f64 {
-        self.division.states as f64 * self.conditional.work()
+        self.division.states.unwrap_or(1) as f64 * self.conditional.work()
     }
 
     /// Sets θ and the discrete latents of a point.
@@ -245,7 +183,7 @@ impl<'a> Marginal<'a> {
 
     /// The log of the integral over the Gaussian latents for each θ and each state of the discrete latents.
     fn log_masses(&self, thetas: &[Vec<f64>]) -> Result<Vec<f64>> {
-        let states = self.division.states;
+        let states = self.division.states.unwrap_or(1);
         self.conditional
             .log_masses(thetas.len() * states, &|job, point| self.place(&thetas[job / states], job % states, point))
     }
@@ -255,7 +193,7 @@ impl<'a> Marginal<'a> {
         let sum = |of_states: &[f64]| {
             if of_states.iter().any(|x| x.is_nan()) { f64::NAN } else { log_sum_exp(of_states) }
         };
-        Ok(self.log_masses(thetas)?.chunks(self.division.states).map(sum).collect())
+        Ok(self.log_masses(thetas)?.chunks(self.division.states.unwrap_or(1)).map(sum).collect())
     }
 
     /// One θ by adaptive quadrature on its line. `None` if that does not cover it.
@@ -302,42 +240,60 @@ impl<'a> Marginal<'a> {
         of_weights: Option<(f64, f64)>,
         settings: &InferSettings,
     ) -> Result<Option<Integrated>> {
-        let (len, seed) = (settings.draws, settings.seed);
+        let len = settings.draws;
         let ess = of_weights.map_or(len as f64, |(_, ess)| resampled_ess(len, ess, 1.0));
         if ess < ess_min(len) || !log_evidence.value.is_finite() {
             return Ok(None);
         }
         let chosen: Vec<usize> = systematic(log_weights, log_sum_exp(log_weights), len, MIDDLE).collect();
-        let Some(states) = self.states(thetas, &chosen, seed)? else { return Ok(None) };
-        // A Latin hypercube: every latent has all levels.
-        let quantiles: Vec<f64> = (0..len).map(|k| normal_quantile((k as f64 + 0.5) / len as f64)).collect();
-        let key = seed.wrapping_mul(KEYS);
-        let normal =
-            |k: usize, s: usize| quantiles[shuffled(s as u64, len as u64, key.wrapping_add(k as u64)) as usize];
+        let Some(states) = self.states(thetas, &chosen, settings.seed)? else { return Ok(None) };
         let place = |s: usize, point: &mut [f64]| self.place(&thetas[chosen[s]], states[s], point);
-        let Some((z, expected)) = self.conditional.draws(len, &place, &normal)? else { return Ok(None) };
-        if !self.is_density(&z, &expected)? {
-            return Ok(None);
-        }
-        let latents = self.model.latents();
+        let Some(z) = self.completed(&place, settings)? else { return Ok(None) };
         let summary = IntegrationSummary {
-            gaussian: self.division.gaussian.len(),
             states: self.division.states,
-            conditioned: self.division.theta.iter().map(|i| latents.name(*i)).collect(),
             values,
             khat: of_weights.map(|(khat, _)| khat),
-            khat_limit: VARIANCE_KHAT_MAX,
-            ess,
+            ..self.summary(ess)
         };
         Ok(Some(Integrated { z, log_evidence, summary }))
     }
 
+    /// A summary to be completed.
+    pub(super) fn summary(&self, ess: f64) -> IntegrationSummary {
+        let latents = self.model.latents();
+        IntegrationSummary {
+            gaussian: self.division.gaussian.len(),
+            states: None,
+            conditioned: self.division.theta.iter().map(|i| latents.name(*i)).collect(),
+            values: 0,
+            khat: None,
+            chains: None,
+            khat_limit: VARIANCE_KHAT_MAX,
+            ess,
+        }
+    }
+
+    /// Draws of all latents, whose others these are: the Gaussian ones are a Latin hypercube, so that every one has all levels. `None` if
+    /// some could not be found, or if their density is not that of the model after all.
+    pub(super) fn completed(
+        &self,
+        place: &(dyn Fn(usize, &mut [f64]) + Sync),
+        settings: &InferSettings,
+    ) -> Result<Option<Batch>> {
+        let len = settings.draws;
+        let quantiles: Vec<f64> = (0..len).map(|k| normal_quantile((k as f64 + 0.5) / len as f64)).collect();
+        let key = settings.seed.wrapping_mul(KEYS);
+        let normal =
+            |k: usize, s: usize| quantiles[shuffled(s as u64, len as u64, key.wrapping_add(k as u64)) as usize];
+        let Some((z, expected)) = self.conditional.draws(len, place, &normal)? else { return Ok(None) };
+        Ok(self.is_density(&z, &expected)?.then_some(z))
+    }
+
     /// States of the discrete latents given these θ. `None` if their probabilities cannot be found.
     fn states(&self, thetas: &[Vec<f64>], chosen: &[usize], seed: u64) -> Result<Option<Vec<usize>>> {
-        let states = self.division.states;
-        if states == 1 {
+        let Some(states) = self.division.states.filter(|states| *states > 1) else {
             return Ok(Some(vec![0; chosen.len()]));
-        }
+        };
         let groups: Vec<&[usize]> = chosen.chunk_by(|a, b| a == b).collect();
         let distinct: Vec<Vec<f64>> = groups.iter().map(|same| thetas[same[0]].clone()).collect();
         let log_masses = self.log_masses(&distinct)?;
@@ -375,6 +331,6 @@ impl<'a> Marginal<'a> {
 }
 
 /// The place of the largest number that is finite.
-fn best_of(values: &[f64]) -> Option<usize> {
+pub(super) fn best_of(values: &[f64]) -> Option<usize> {
     (0..values.len()).filter(|s| values[*s].is_finite()).max_by(|a, b| values[*a].total_cmp(&values[*b]))
 }

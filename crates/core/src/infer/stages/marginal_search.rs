@@ -2,8 +2,9 @@
 //! Robert, 2004) from several points, and importance sampling from kernels around what it found.
 
 use super::adaptive_importance::{Proposal, TMixture, effective, tempered, wider};
-use super::gaussian_marginal::{Integrated, Marginal, Points, Weighted};
+use super::gaussian_marginal::{Marginal, Points, Weighted};
 use super::importance::log_mean;
+use super::integration_summary::Integrated;
 use super::nested_laplace::WIDER;
 use crate::diagnostics::psis::{VARIANCE_KHAT_MAX, psis};
 use crate::error::{Error, Result};

@@ -21,9 +21,8 @@ use serde::{Deserialize, Serialize};
 const CHAINS: usize = SUPERCHAINS;
 /// The transitions of the warm-up. After each part but the last, the draws of all chains determine new coordinates.
 const WARM_UP: [usize; 4] = [40, 80, 160, 40];
-/// The acceptance to aim at; the next one if more than this share of the transitions diverge.
+/// The acceptance to aim at; the next one if too many transitions diverge.
 const ACCEPTED: [f64; 3] = [0.8, 0.95, 0.99];
-const DIVERGENT: f64 = 0.0002;
 /// The draws of each chain after which the chains are compared for the first time; then after twice as many, and so on.
 const ROUND: usize = 250;
 /// The chains are given up if R̂ is above this and has not fallen to this share of its distance from 1 over two rounds.
@@ -89,6 +88,8 @@ pub(in crate::infer) struct NutsLimits {
     /// Gradients of all chains, and the most if they have nearly mixed by then.
     pub(in crate::infer) gradients: usize,
     pub(in crate::infer) most: usize,
+    /// The share of divergent transitions above which the chains begin again with shorter steps.
+    pub(in crate::infer) divergent: f64,
     /// The draws to return.
     pub(in crate::infer) draws: usize,
 }
@@ -288,7 +289,7 @@ impl<'a> Sampler<'a> {
         }
         self.at.rounds += 1;
         let summary = self.summary();
-        if summary.divergent > DIVERGENT && self.at.care + 1 < ACCEPTED.len() {
+        if summary.divergent > limits.divergent && self.at.care + 1 < ACCEPTED.len() {
             self.restart_with_care();
             return false;
         }

@@ -42,8 +42,12 @@ fn bounds(summary: &FitSummary) -> Vec<Fact> {
     let shown = |value, standard_error| estimate(Estimate { value, standard_error }).replace('-', "−");
     let mut facts = Vec::new();
     if let (None, Some(evidence)) = (summary.khat, &summary.evidence) {
-        // Nothing was approximated.
-        let by = if evidence.by == Estimator::Quadrature { "quadrature" } else { "exact" };
+        // Nothing was approximated by a distribution.
+        let by = match evidence.by {
+            Estimator::Quadrature => "quadrature",
+            Estimator::BridgeSampling => "bridge sampling",
+            _ => "exact",
+        };
         facts.push(("log evidence", format!("{} ({by})", shown(evidence.log, evidence.standard_error))));
         return facts;
     }
