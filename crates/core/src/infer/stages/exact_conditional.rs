@@ -217,7 +217,7 @@ impl<'a> ExactConditional<'a> {
                     squared = self.scaled_steps(&room.d_points, s, &room.factors, &mut room.x);
                 }
                 if is_far(&squared) {
-                    squared = self.from_the_means(gradient, &mut room, s)?;
+                    squared = self.beside_the_means(gradient, &mut room, s)?;
                 }
                 let Room { log_p, factors, x, .. } = &room;
                 let log_diagonals = self.many.log_diagonals(factors);
@@ -265,7 +265,7 @@ impl ExactConditional<'_> {
     }
 
     /// L⁻¹g of the eight points from `s` on, and its squared length, once more: by gradients at their means, from which they are moved now.
-    fn from_the_means(&self, gradient: &dyn Gradient, room: &mut Room, s: usize) -> Result<[f64; LANES]> {
+    fn beside_the_means(&self, gradient: &dyn Gradient, room: &mut Room, s: usize) -> Result<[f64; LANES]> {
         let Room { points, d_points, log_p, factors, x, .. } = room;
         self.many.solve_transpose(factors, x);
         for (k, i) in self.gaussian.iter().enumerate() {
