@@ -128,8 +128,8 @@ pub(crate) struct Order {
     pub(crate) marginalised: Vec<u32>,
     /// The others, sorted.
     pub(crate) kept: Vec<u32>,
-    /// The entries of the largest table; 0 without any.
-    pub(crate) largest: f64,
+    /// The most states of the latents that one term contains.
+    pub(crate) widest: f64,
 }
 
 /// The order of elimination: the latent with the smallest table is next, until none is small enough. The latents in `except` are kept in
@@ -158,10 +158,12 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
     }
     let size: Vec<f64> = chosen.iter().map(|l| domain(&unconstrained.coordinates[*l as usize], 0).1).collect();
     let mut neighbours: Vec<BTreeSet<u32>> = vec![BTreeSet::new(); chosen.len()];
-    let mut crowded = vec![false; chosen.len()];
+    let (mut crowded, mut widest) = (vec![false; chosen.len()], 1.0_f64);
     for scope in &scopes {
+        let states = scope.iter().map(|k| size[*k as usize]).product::<f64>();
+        widest = widest.max(states);
         // The latents of a term over too many of them are all kept; listing their pairs would take quadratic time.
-        if scope.iter().map(|k| size[*k as usize].log2()).sum::<f64>() > TABLE_MAX.log2() {
+        if states > TABLE_MAX {
             scope.iter().for_each(|k| crowded[*k as usize] = true);
             continue;
         }
@@ -184,9 +186,7 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
     let key = |cost: f64, k: usize| Reverse(((cost * 1e6) as u64, k as u32));
     let mut queue: BinaryHeap<_> =
         (0..chosen.len()).filter(|k| !crowded[*k]).map(|k| key(cost(k, &neighbours), k)).collect();
-    let mut done = vec![false; chosen.len()];
-    let mut marginalised = Vec::new();
-    let (mut total, mut largest): (f64, f64) = (0.0, 0.0);
+    let (mut done, mut marginalised, mut total) = (vec![false; chosen.len()], Vec::new(), 0.0);
     while let Some(Reverse((recorded, k))) = queue.pop() {
         let k = k as usize;
         if done[k] {
@@ -201,7 +201,6 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
         if now > TABLE_MAX.log2() || total > TABLES_MAX {
             break;
         }
-        largest = largest.max(now.exp2());
         done[k] = true;
         marginalised.push(chosen[k]);
         let around: Vec<u32> = neighbours[k].iter().copied().collect();
@@ -212,18 +211,16 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
     }
     kept.extend((0..chosen.len()).filter(|k| !done[*k]).map(|k| chosen[k]));
     kept.sort_unstable();
-    Order { marginalised, kept, largest }
+    Order { marginalised, kept, widest }
 }
 
-/// The number of states that discrete latents have together, and the most over which sums would have to be taken at once; infinite if some
-/// latents would be kept.
+/// The number of states that discrete latents have together, and the most that those in one term have.
 pub(crate) fn states(unconstrained: &Unconstrained) -> [f64; 2] {
     let of = |coordinate: &Coordinate| match coordinate.support {
         Support::Integers { lower, upper } => upper - lower + 1.0,
         Support::Counts => f64::INFINITY,
         _ => 1.0,
     };
-    let Order { kept, largest, .. } = order(unconstrained, &Marginalise::Auto, &[]);
     let all = unconstrained.coordinates.iter().map(of).product();
-    [all, if kept.is_empty() { largest } else { f64::INFINITY }]
+    [all, order(unconstrained, &Marginalise::Auto, &[]).widest]
 }

@@ -7,6 +7,7 @@ use crate::elimination::{Marginalise, states};
 use crate::model::GraphModel;
 use crate::node::{AnyDistribution, Graph, Leaf};
 use crate::outline::Outline;
+use crate::running_sums::with_running_sums;
 use hyperprior::infer::{
     Enumerated, InferSettings, Integrated, Posterior, STATES_MAX, Source, enumerated, infer, integrated, may_integrate,
 };
@@ -66,9 +67,9 @@ pub struct Task {
     quantities: Vec<Quantity>,
 }
 
-/// Sums over discrete latents that take more states than this together are slower than chains, or than sums that integrate Gaussian latents
-/// out.
-const TOGETHER_MAX: f64 = 512.0;
+/// If the discrete latents in one term have more states than this, sums that leave Gaussian latents to an approximation are slow: every
+/// such term is evaluated in all of them.
+const WIDE: f64 = 512.0;
 
 /// Whether latents that are Gaussian given the others may be integrated out, and from which model.
 #[derive(Debug)]
@@ -94,9 +95,9 @@ impl Integration {
         Ok(if may_integrate(&whole) { Self::Of(Box::new(whole)) } else { Self::None })
     }
 
-    /// The model with nothing marginalised, if Gaussian latents are integrated out, and the discrete ones depend on each other so much that
-    /// this is better than sums over them.
-    fn of_dense(graph: &Graph) -> Result<Option<GraphModel>, FitError> {
+    /// The model with nothing marginalised, if Gaussian latents may be integrated out, and single terms contain so many discrete ones that
+    /// this is better than to sum over these first.
+    fn of_wide(graph: &Graph) -> Result<Option<GraphModel>, FitError> {
         let is_discrete = |leaf: &Leaf| match &graph.random[leaf.random as usize].distribution {
             AnyDistribution::Scalar(distribution) => distribution.is_discrete(),
             _ => false,
@@ -106,8 +107,10 @@ impl Integration {
         }
         let graph = graph.clone().with_intervals().with_conjugates();
         let whole = GraphModel::new(graph, &Marginalise::Nothing, &Degrees::default())?;
-        let [_, together] = states(&whole.unconstrained);
-        Ok((together > TOGETHER_MAX && may_integrate(&whole)).then_some(whole))
+        let [_, widest] = states(&whole.unconstrained);
+        // Sums of discrete latents alone are built up one by one, and cost little.
+        let is_wide = widest > WIDE && with_running_sums(whole.graph(), &whole.unconstrained).is_none();
+        Ok((is_wide && may_integrate(&whole)).then_some(whole))
     }
 }
 
@@ -120,8 +123,8 @@ impl Task {
         if graph.latent_names().next().is_none() {
             return Err(FitError::NothingUnknown);
         }
-        let dense = if *marginalise == Marginalise::Auto { Integration::of_dense(&graph)? } else { None };
-        let (mut model, integration) = match dense {
+        let wide = if *marginalise == Marginalise::Auto { Integration::of_wide(&graph)? } else { None };
+        let (mut model, integration) = match wide {
             Some(model) => (model, Integration::Own),
             None => {
                 let model = graph.model_with(marginalise)?;

@@ -17,7 +17,7 @@ const FACTORS_MAX: usize = 6;
 /// Sums without any x that have more terms than this are one factor.
 const EXPANDED_MAX: usize = 8;
 /// The most products of two monomials.
-const PRODUCTS_MAX: usize = 20_000_000;
+const PRODUCTS_MAX: usize = 5_000_000;
 /// No latent, or no factor.
 const NONE: u32 = u32::MAX;
 
