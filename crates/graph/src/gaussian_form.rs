@@ -140,7 +140,8 @@ impl Expansion<'_> {
             }
             Node::Unary(Unary::Square, a) => self.product(a, a),
             Node::Binary(Binary::Multiply, a, b) => self.product(a, b),
-            Node::Binary(Binary::Divide, a, b) if !self.contains(b) => {
+            // Nothing divided by zero is not zero, as its product with the reciprocal would be.
+            Node::Binary(Binary::Divide, a, b) if !self.contains(b) && self.arena.known(b).positive => {
                 let inverse = self.arena.unary(Unary::Reciprocal, b);
                 self.found.insert(inverse, vec![(Monomial::factor(inverse), 1.0)]);
                 self.product(a, inverse)
@@ -157,6 +158,7 @@ impl Expansion<'_> {
             }
             _ => None,
         };
+        let found = found.filter(|found| found.iter().all(|(_, weight)| weight.is_finite()));
         match found {
             _ if self.contains(e) => found,
             Some(found) if found.len() <= EXPANDED_MAX => Some(found),

@@ -197,9 +197,17 @@ fn selection(marginalise: &Marginalise) -> Task {
 
 /// A regression whose coefficients may be zero.
 fn regression(predictors: usize, y: &[f64], column: impl Fn(usize, usize) -> f64) -> Graph {
+    regression_with(None, predictors, y, column)
+}
+
+/// The same with a known precision of the data.
+fn regression_with(known: Option<f64>, predictors: usize, y: &[f64], column: impl Fn(usize, usize) -> f64) -> Graph {
     let mut g = GraphBuilder::new();
     let (zero, one, two, share) = (g.constant(0.0), g.constant(1.0), g.constant(2.0), g.constant(0.3));
-    let precision = g.stochastic("tau", Distribution::Gamma { shape: two, rate: two }, None, None).unwrap();
+    let precision = match known {
+        Some(precision) => g.constant(precision),
+        None => g.stochastic("tau", Distribution::Gamma { shape: two, rate: two }, None, None).unwrap(),
+    };
     let terms: Vec<Expr> = (1..=predictors)
         .map(|j| {
             let is_in = g.stochastic(&format!("g[{j}]"), Distribution::Bernoulli { p: share }, None, None).unwrap();
@@ -293,6 +301,50 @@ fn chains_over_many_states_agree_with_sums() {
     let [mean, sd] = moments(&posterior, "tau");
     assert!((mean - tau / evidence).abs() < 0.15 * sd, "{mean} and {}", tau / evidence);
     assert_eq!(with(1).1.z, found.z);
+}
+
+/// Catches chains that need another latent beside the indicators, and chains that all are in one of two places: in the second data set the
+/// sum of two predictors is nearly that of two others, and the way from one pair to the other leads through states without mass.
+#[test]
+fn chains_of_indicators_alone_are_right_or_not_used() {
+    const PREDICTORS: usize = 13;
+    let plain = |j: usize, i: usize| ((3 * i + 7 * j) as f64).sin();
+    let paired = |j: usize, i: usize| match j {
+        2 => plain(0, i) + (i as f64 * 1.7).cos(),
+        3 => plain(1, i) - (i as f64 * 1.7).cos() + 0.01 * (i as f64).sin(),
+        _ => plain(j, i),
+    };
+    for (is_easy, precision) in [(true, 4.0), (false, 200.0)] {
+        let x = |j: usize, i: usize| if is_easy { plain(j, i) } else { paired(j, i) };
+        let y: Vec<f64> = (0..10).map(|i| x(0, i) + x(1, i) + 0.1 * (5.0 * i as f64).sin()).collect();
+        let graph = regression_with(Some(precision), PREDICTORS, &y, x);
+        let task = Task::new(graph, &Marginalise::Auto, &[]).unwrap();
+        let settings = InferSettings::default().seed(2);
+        let posterior = task.run(&settings, &mut Quiet).unwrap();
+        let Source::Integrated(found) = &posterior.source else {
+            assert!(!is_easy);
+            continue;
+        };
+        let (mut evidence, mut included) = (0.0, [0.0; PREDICTORS]);
+        for state in 0..1 << PREDICTORS {
+            let is_in = |j: usize| f64::from(state >> j & 1);
+            let log_prior: f64 =
+                (0..PREDICTORS).map(|j| if is_in(j) == 1.0 { 0.3_f64.ln() } else { 0.7_f64.ln() }).sum();
+            let covariance = |i: usize, k: usize| {
+                let shared: f64 = (0..PREDICTORS).map(|j| is_in(j) * x(j, i) * x(j, k)).sum();
+                shared + f64::from(i == k) / precision
+            };
+            let mass = (log_prior + log_normal(&y, covariance)).exp();
+            evidence += mass;
+            included.iter_mut().enumerate().for_each(|(j, included)| *included += mass * is_in(j));
+        }
+        let error = found.log_evidence.value - f64::ln(evidence);
+        assert!(error.abs() < 4.0 * found.log_evidence.standard_error + 0.02, "{error}");
+        for (j, exact) in included.iter().enumerate() {
+            let [mean, _] = moments(&posterior, &format!("g[{}]", j + 1));
+            assert!((mean - exact / evidence).abs() < 0.06, "{j}: {mean} and {}", exact / evidence);
+        }
+    }
 }
 
 #[test]

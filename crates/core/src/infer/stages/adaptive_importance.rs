@@ -22,6 +22,9 @@ pub(super) fn wider(factor: f64, k: usize) -> f64 {
 /// The weighted mean and covariance of values; `None` if there are none.
 pub(super) fn weighted_moments(values: &[Vec<f64>], log_weights: &[f64]) -> Option<(Vec<f64>, Vec<f64>)> {
     let k = values.first()?.len();
+    if k == 0 {
+        return Some((Vec::new(), Vec::new()));
+    }
     let log_sum = log_sum_exp(log_weights);
     let weighted = || values.iter().zip(log_weights).map(|(x, w)| (x, (w - log_sum).exp())).filter(|(_, w)| *w > 0.0);
     let mut mean = vec![0.0; k];

@@ -12,7 +12,7 @@ use super::gaussian_marginal::{Marginal, best_of};
 use super::integration_summary::{CollapsedSummary, Integrated, IntegrationSummary};
 use crate::diagnostics::chains::ChainStatistics;
 use crate::error::{Error, Result};
-use crate::infer::result::{CHAINS_RHAT_MAX, ESS_MIN, ess_min};
+use crate::infer::result::{CHAINS_RHAT_MAX, ESS_MIN, ess_min, resampled_ess};
 use crate::infer::settings::InferSettings;
 use crate::model::Support;
 use crate::session::Session;
@@ -21,6 +21,7 @@ use hyperprior_math::random::{Purpose, Stream, stream};
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
+use std::cmp::Ordering::Equal;
 
 /// The number of chains.
 const CHAINS: usize = ASCENTS;
@@ -44,7 +45,7 @@ const TRIES: usize = 32;
 const ENOUGH: f64 = 4.0 * ESS_MIN;
 const RARE: f64 = 0.01;
 /// The largest share of the values of θ and d whose integral could not be found.
-const FAILED_MAX: f64 = 0.005;
+pub(super) const FAILED_MAX: f64 = 0.005;
 /// The number of the random streams.
 const CHAINS_STREAM: u64 = 5000;
 
@@ -67,16 +68,27 @@ struct Chains {
     streams: Vec<Stream>,
     /// The smallest value of each discrete latent, and how many it has.
     ranges: Vec<(f64, usize)>,
-    /// The values tried, and those whose integral could not be found.
-    tried: usize,
-    failed: usize,
+    /// For every kind of move, the values tried, and those whose integral could not be found.
+    tried: Vec<[usize; 2]>,
 }
 
 impl Chains {
+    fn new(places: Vec<Place>, streams: Vec<Stream>, ranges: Vec<(f64, usize)>) -> Self {
+        // One kind for each discrete latent, then exchanges, then steps.
+        let tried = vec![[0, 0]; ranges.len() + 2];
+        Self { places, streams, ranges, tried }
+    }
+
+    /// Whether some kind of move meets too many values whose integral cannot be found: they would have no mass.
+    fn fail(&self) -> bool {
+        self.tried.iter().any(|[tried, failed]| *failed as f64 > FAILED_MAX * *tried as f64)
+    }
+
     /// Proposes something for every chain, symmetrically, and accepts by the densities; returns the share that was accepted.
     fn propose(
         &mut self,
         marginal: &Marginal,
+        kind: usize,
         change: impl Fn(&mut Place, &[(f64, usize)], &mut Stream) -> bool,
     ) -> Result<f64> {
         let (mut moving, mut proposed) = (Vec::new(), Vec::new());
@@ -90,21 +102,21 @@ impl Chains {
         let log_p = marginal.log_masses_at(&proposed)?;
         let mut accepted = 0;
         for ((c, mut other), log_p) in moving.iter().zip(proposed).zip(log_p) {
-            self.failed += usize::from(log_p.is_nan());
+            self.tried[kind][1] += usize::from(log_p.is_nan());
             other.log_p = log_p;
             if self.streams[*c].random::<f64>().ln() < log_p - self.places[*c].log_p {
                 self.places[*c] = other;
                 accepted += 1;
             }
         }
-        self.tried += moving.len();
+        self.tried[kind][0] += moving.len();
         Ok(f64::from(accepted) / moving.len().max(1) as f64)
     }
 
     /// One sweep of every chain; returns the share of the steps of θ that were accepted.
     fn sweep(&mut self, marginal: &Marginal, steps: &Steps) -> Result<f64> {
         for d in (0..self.ranges.len()).filter(|d| self.ranges[*d].1 > 1).collect::<Vec<_>>() {
-            self.propose(marginal, |place, ranges, rng| {
+            self.propose(marginal, d, |place, ranges, rng| {
                 let (low, len) = ranges[d];
                 let other = low + rng.random_range(0..len - 1) as f64;
                 place.discrete[d] = if other < place.discrete[d] { other } else { other + 1.0 };
@@ -112,11 +124,12 @@ impl Chains {
             })?;
         }
         for _ in 0..self.ranges.len() / 2 {
-            self.propose(marginal, exchange)?;
+            self.propose(marginal, self.ranges.len(), exchange)?;
         }
         let mut accepted = 0.0;
         for _ in 0..THETA_MOVES * usize::from(!marginal.division.theta.is_empty()) {
-            accepted += self.propose(marginal, |place, _, rng| steps.add(&mut place.theta, rng))?;
+            accepted +=
+                self.propose(marginal, self.ranges.len() + 1, |place, _, rng| steps.add(&mut place.theta, rng))?;
         }
         Ok(accepted / THETA_MOVES as f64)
     }
@@ -204,14 +217,16 @@ impl Marginal<'_> {
         self.conditional.log_masses(places.len(), &|s, point| self.put(&places[s], point))
     }
 
-    /// Chains at the starts of a fit. `None` if none of these is possible.
+    /// Chains at the starts of a fit. `None` if none of these is possible, or if too many have the same discrete latents: then nothing would
+    /// tell whether the chains have seen all that matters. For the same reason given values are ignored.
     fn begin(&mut self, starts: &Starts, seed: u64) -> Result<Option<Chains>> {
         let streams = |number: u64| -> Vec<Stream> {
             (0..CHAINS as u64)
                 .map(|c| stream(seed, Purpose::GaussianMarginal.step(), CHAINS_STREAM + 10 * number, c))
                 .collect()
         };
-        let begun = match scatter(self.model, starts, 0, &mut streams(1)) {
+        let starts = Starts { given: None, ..starts.clone() };
+        let begun = match scatter(self.model, &starts, 0, &mut streams(1)) {
             Err(Error::NotFinite { .. }) => return Ok(None),
             begun => begun?,
         };
@@ -231,11 +246,14 @@ impl Marginal<'_> {
         let log_p = self.log_masses_at(&places)?;
         places.iter_mut().zip(log_p).for_each(|(place, log_p)| place.log_p = log_p);
         let possible: Vec<Place> = places.into_iter().filter(|place| place.log_p.is_finite()).collect();
-        if possible.is_empty() {
+        let mut distinct: Vec<&[f64]> = possible.iter().map(|place| place.discrete.as_slice()).collect();
+        distinct.sort_by(|a, b| a.iter().zip(*b).map(|(a, b)| a.total_cmp(b)).find(|o| o.is_ne()).unwrap_or(Equal));
+        distinct.dedup();
+        if 2 * distinct.len() < CHAINS {
             return Ok(None);
         }
         let places = (0..CHAINS).map(|c| possible[c % possible.len()].clone()).collect();
-        Ok(Some(Chains { places, streams: streams(0), ranges: self.ranges(), tried: 0, failed: 0 }))
+        Ok(Some(Chains::new(places, streams(0), self.ranges())))
     }
 
     pub(super) fn ranges(&self) -> Vec<(f64, usize)> {
@@ -301,13 +319,14 @@ impl Marginal<'_> {
                 kept.push(chains.places.clone());
                 advance(session, WARM_UP + kept.len(), WARM_UP + len)?;
             }
-            if chains.failed as f64 > FAILED_MAX * chains.tried as f64 {
+            if chains.fail() {
                 return Ok(None);
             }
             let found = Kept { sweeps: &kept }.summary();
             let is_last = round + 1 == ROUNDS;
             if found.agrees(if is_last { ess_min(settings.draws) } else { ENOUGH.min(settings.draws as f64) }) {
-                return self.of_chains(&kept, (found, chains.tried), settings);
+                let tried = chains.tried.iter().map(|[tried, _]| tried).sum();
+                return self.of_chains(&kept, (found, tried), settings);
             }
             if round > 0 && found.rhat > HOPELESS {
                 return Ok(None);
@@ -328,7 +347,7 @@ impl Marginal<'_> {
             |s: usize, point: &mut [f64]| self.put(&kept[number(s) % kept.len()][number(s) / kept.len()], point);
         let Some(z) = self.completed(&place, settings)? else { return Ok(None) };
         let Some(log_evidence) = self.evidence(kept, found.ess_bulk, settings.seed)? else { return Ok(None) };
-        let ess = found.ess_bulk.min(settings.draws as f64);
+        let ess = resampled_ess(settings.draws, found.ess_bulk, 1.0);
         let summary = IntegrationSummary { values: tried, chains: Some(found), ..self.summary(ess) };
         Ok(Some(Integrated { z, log_evidence, summary }))
     }
@@ -480,7 +499,7 @@ mod tests {
             let log_p = marginal.log_masses_at(&places).unwrap();
             places.iter_mut().zip(log_p).for_each(|(place, log_p)| place.log_p = log_p);
             let streams = (0..CHAINS as u64).map(|c| stream(5, repeat as u64, 1, c)).collect();
-            let mut chains = Chains { places, streams, ranges: marginal.ranges(), tried: 0, failed: 0 };
+            let mut chains = Chains::new(places, streams, marginal.ranges());
             chains.sweep(&marginal, &steps).unwrap();
             let again = marginal.log_masses_at(&chains.places).unwrap();
             for (place, again) in chains.places.iter().zip(again) {

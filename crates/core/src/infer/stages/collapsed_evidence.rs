@@ -2,7 +2,7 @@
 
 use super::adaptive_importance::Proposal;
 use super::bridge::estimate;
-use super::collapsed_chains::Place;
+use super::collapsed_chains::{FAILED_MAX, Place};
 use super::gaussian_marginal::Marginal;
 use crate::error::Result;
 use crate::objective::Estimate;
@@ -32,7 +32,12 @@ impl Marginal<'_> {
         let Some(density) = Kernels::new(&around, &self.ranges()) else { return Ok(None) };
         let value = |s: u64| density.value(&mut stream(seed, Purpose::GaussianMarginal.step(), EVIDENCE_STREAM, s));
         let values: Vec<Place> = (0..BRIDGED as u64).map(value).collect();
-        let log_p = self.log_masses_at(&values)?;
+        let mut log_p = self.log_masses_at(&values)?;
+        if log_p.iter().filter(|log_p| log_p.is_nan()).count() as f64 > FAILED_MAX * BRIDGED as f64 {
+            return Ok(None);
+        }
+        // The chains have not been there either.
+        log_p.iter_mut().filter(|log_p| log_p.is_nan()).for_each(|log_p| *log_p = f64::NEG_INFINITY);
         let of_q: Vec<f64> =
             values.par_iter().zip(log_p).map(|(place, log_p)| log_p - density.log_density(place)).collect();
         let of_p: Vec<f64> = drawn.par_iter().map(|place| place.log_p - density.log_density(place)).collect();

@@ -200,7 +200,8 @@ impl<'a> ExactConditional<'a> {
                 place((first + s).min(len - 1), &mut point);
                 (0..n).for_each(|i| room.points.set(i, s, point[i]));
             }
-            let mut is_known = self.coefficients(&mut room, entries_len);
+            let mut is_known =
+                self.coefficients(&mut room, entries_len) && !room.log_p.iter().any(|log_p| log_p.is_nan());
             if !is_known {
                 self.by_gradients(gradient, &mut room)?;
             }
@@ -209,13 +210,15 @@ impl<'a> ExactConditional<'a> {
                 let (s, of_block) = (block * LANES, block * entries_len..(block + 1) * entries_len);
                 self.many.factorise(&room.entries[of_block.clone()], &mut room.factors);
                 let mut squared = self.scaled_steps(&room.d_points, s, &room.factors, &mut room.x);
-                let is_far = |squared: &[f64; LANES]| squared.iter().any(|squared| *squared > FAR);
+                let own_len = LANES.min(together - s);
+                let is_far = |squared: &[f64; LANES]| squared[..own_len].iter().any(|squared| *squared > FAR);
                 if is_known && is_far(&squared) {
                     is_known = false;
                     self.by_gradients(gradient, &mut room)?;
                     self.many.factorise(&room.entries[of_block], &mut room.factors);
                     squared = self.scaled_steps(&room.d_points, s, &room.factors, &mut room.x);
                 }
+                let is_possible: Vec<bool> = room.log_p[s..s + own_len].iter().map(|log_p| log_p.is_finite()).collect();
                 if is_far(&squared) {
                     squared = self.beside_the_means(gradient, &mut room, s)?;
                 }
@@ -223,16 +226,10 @@ impl<'a> ExactConditional<'a> {
                 let log_diagonals = self.many.log_diagonals(factors);
                 let constant = self.gaussian.len() as f64 * HALF_LN_2_PI;
                 let mut log_mass = [f64::NEG_INFINITY; LANES];
-                for ((log_mass, log_p), (squared, log_diagonal)) in
-                    log_mass.iter_mut().zip(&log_p[s..]).zip(squared.iter().zip(&log_diagonals))
-                {
-                    if log_p.is_finite() {
-                        *log_mass = log_p + 0.5 * squared + constant - log_diagonal;
-                    }
+                for lane in (0..own_len).filter(|lane| is_possible[*lane]) {
+                    let log = log_p[s + lane] + 0.5 * squared[lane] + constant - log_diagonals[lane];
                     // An infinite integral is not known, and neither is one that rounding decides.
-                    if *log_mass == f64::INFINITY || *squared > FAR {
-                        *log_mass = f64::NAN;
-                    }
+                    log_mass[lane] = if log.is_finite() && squared[lane] <= FAR { log } else { f64::NAN };
                 }
                 then(first + s, Eight { log_mass, log_diagonals, scaled: x, factors });
             }
