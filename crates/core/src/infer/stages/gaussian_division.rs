@@ -4,7 +4,7 @@ use crate::model::{Model, Support};
 
 /// The most other latents that are continuous.
 const THETA_MAX: usize = 6;
-/// The most states of discrete latents that [`integrated`](super::gaussian_marginal::integrated) sums over.
+/// The most states of discrete latents that [`integrated`](crate::infer::integrated) sums over.
 pub const STATES_MAX: usize = 4096;
 /// The most values of one discrete latent.
 const VALUES_MAX: f64 = 4096.0;

@@ -44,7 +44,7 @@ pub struct IntegrationSummary {
     pub ess: f64,
 }
 
-/// Draws of a posterior most of whose latents were integrated out. See [`integrated`].
+/// Draws of a posterior most of whose latents were integrated out. See [`integrated`](crate::infer::integrated).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Integrated {
