@@ -214,13 +214,12 @@ pub(crate) fn order(unconstrained: &Unconstrained, which: &Marginalise, except: 
     Order { marginalised, kept, widest }
 }
 
-/// The number of states that discrete latents have together, and the most that those in one term have.
-pub(crate) fn states(unconstrained: &Unconstrained) -> [f64; 2] {
+/// The number of states that all discrete latents have together.
+pub(crate) fn states(unconstrained: &Unconstrained) -> f64 {
     let of = |coordinate: &Coordinate| match coordinate.support {
         Support::Integers { lower, upper } => upper - lower + 1.0,
         Support::Counts => f64::INFINITY,
         _ => 1.0,
     };
-    let all = unconstrained.coordinates.iter().map(of).product();
-    [all, order(unconstrained, &Marginalise::Auto, &[]).widest]
+    unconstrained.coordinates.iter().map(of).product()
 }

@@ -3,7 +3,7 @@
 
 use crate::centring::Degrees;
 use crate::draw::Quantity;
-use crate::elimination::{Marginalise, states};
+use crate::elimination::{Marginalise, order, states};
 use crate::model::GraphModel;
 use crate::node::{AnyDistribution, Graph, Leaf};
 use crate::outline::Outline;
@@ -88,7 +88,7 @@ impl Integration {
             return Ok(if may_integrate(model) { Self::Own } else { Self::None });
         }
         // Sums over many states are as good where they are over few at a time.
-        if states(&model.unconstrained)[0] > STATES_MAX as f64 {
+        if states(&model.unconstrained) > STATES_MAX as f64 {
             return Ok(Self::None);
         }
         let whole = model.unmarginalised()?;
@@ -107,7 +107,7 @@ impl Integration {
         }
         let graph = graph.clone().with_intervals().with_conjugates();
         let whole = GraphModel::new(graph, &Marginalise::Nothing, &Degrees::default())?;
-        let [_, widest] = states(&whole.unconstrained);
+        let widest = order(&whole.unconstrained, &Marginalise::Auto, &[]).widest;
         // Sums of discrete latents alone are built up one by one, and cost little.
         let is_wide = widest > WIDE && with_running_sums(whole.graph(), &whole.unconstrained).is_none();
         Ok((is_wide && may_integrate(&whole)).then_some(whole))

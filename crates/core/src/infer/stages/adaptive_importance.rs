@@ -178,7 +178,7 @@ impl Part {
     }
 
     /// The log of the share times the density at a value.
-    pub(super) fn log_density(&self, x: &[f64]) -> f64 {
+    fn log_density(&self, x: &[f64]) -> f64 {
         self.log_share + self.log_height + log_tail(self.t.squared_distance(x), x.len())
     }
 

@@ -11,16 +11,18 @@ use hyperprior_math::special::log_sum_exp;
 use rand::RngExt;
 use rayon::prelude::*;
 
-/// The most values around which a density is made, how often it draws a discrete latent anew, and its draws.
+/// The largest number of kernels in the density for bridge sampling.
 const KERNELS: usize = 512;
+/// The probability with which a kernel draws a discrete latent from its marginal distribution, and does not keep its value.
 const AGAIN: f64 = 0.2;
+/// The number of draws from this density, and the largest number from the chains.
 const BRIDGED: usize = 2048;
 /// The number of the random streams.
 const EVIDENCE_STREAM: u64 = 5001;
 
 impl Marginal<'_> {
     /// The log evidence by bridge sampling (Meng and Wong, 1996) between half of the chains and a density that is made of the other half:
-    /// kernels around its values, of which each discrete latent is drawn again from all values now and then.
+    /// kernels around its values, which sometimes draw a discrete latent from its marginal distribution.
     pub(super) fn evidence(&self, kept: &[Vec<Place>], ess: f64, seed: u64) -> Result<Option<Estimate>> {
         let chains = kept.first().map_or(0, Vec::len);
         let of_half = |half: usize, most: usize| -> Vec<&Place> {
@@ -51,7 +53,7 @@ struct Kernels<'a> {
     around: &'a [&'a Place],
     /// The lower triangle of the kernels of θ.
     scale: Vec<f64>,
-    /// The smallest value of each discrete latent, and the probabilities of all when it is drawn again.
+    /// The smallest value of each discrete latent, and its marginal probabilities.
     again: Vec<(f64, Vec<f64>)>,
 }
 
