@@ -32,7 +32,7 @@ pub(super) fn short(tape: &Tape, workspace: &Workspace, tails_len: usize) -> [bo
     let mut short = [false; TILE];
     for t in 0..tails_len {
         let [rest, sum] = [0, 1].map(|k| tape.output(ENDS * t + k, workspace));
-        for i in 0..TILE {
+        for i in 0..workspace.len() {
             short[i] |= is_short(rest[i], sum[i]);
         }
     }

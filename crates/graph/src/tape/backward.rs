@@ -9,24 +9,22 @@ use super::row::{Row, TILE, VECTORS, get, put};
 use crate::operation::{Binary, Unary};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::simd::prelude::*;
-use hyperprior_math::simd::{Simd, V, exp, splat};
+use hyperprior_math::simd::{LANES, Simd, V, exp, splat};
 use hyperprior_math::simd_fn;
 
 impl Tape {
     /// Computes all cotangents of the roots' sum, and returns the sum. The values must have been evaluated.
     pub(crate) fn backward(&self, workspace: &mut Workspace) -> Row {
-        let Workspace { values, cotangents } = workspace;
-        cotangents.clear();
+        let Workspace { values, cotangents, vectors } = workspace;
         cotangents.resize(values.len(), [0.0; TILE]);
+        cotangents.iter_mut().for_each(|row| row[..*vectors * LANES].fill(0.0));
         for (row, w) in &self.roots {
-            for d in &mut cotangents[*row as usize] {
-                *d += w;
-            }
+            cotangents[*row as usize][..*vectors * LANES].iter_mut().for_each(|d| *d += w);
         }
         let mut total = [self.offset; TILE];
-        sum(&self.roots, values, &mut total);
-        self.add_slopes(values, cotangents, &mut total);
-        backward(self, values, cotangents);
+        sum(&self.roots, values, *vectors, &mut total);
+        self.add_slopes(workspace, &mut total);
+        backward(self, &workspace.values, workspace.vectors, &mut workspace.cotangents);
         total
     }
 
@@ -40,10 +38,18 @@ impl Tape {
     }
 }
 
-simd_fn!(fn backward(tape: &Tape, values: &[Row], cotangents: &mut [Row]) = backward_kernel);
+simd_fn!(fn backward(tape: &Tape, values: &[Row], vectors: usize, cotangents: &mut [Row]) = backward_kernel);
 
 #[inline(always)]
-fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut [Row]) {
+fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], vectors: usize, cotangents: &mut [Row]) {
+    match vectors {
+        1 => backward_with::<S, 1>(s, tape, values, cotangents),
+        _ => backward_with::<S, VECTORS>(s, tape, values, cotangents),
+    }
+}
+
+#[inline(always)]
+fn backward_with<S: Simd, const N: usize>(s: S, tape: &Tape, values: &[Row], cotangents: &mut [Row]) {
     for run in tape.runs.iter().rev() {
         let operands = tape.operands_of(run);
         let weights = tape.weights_of(run);
@@ -51,15 +57,15 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
         let own = &rest[..run.rows.len()];
         let values_own = &values[rows(run)];
         match run.kind {
-            Kind::Shared { .. } | Kind::Linear { .. } => sums(s, run.kind, operands, weights, own, before),
+            Kind::Shared { .. } | Kind::Linear { .. } => sums::<S, N>(s, run.kind, operands, weights, own, before),
             // Only terminals are.
             Kind::Products { .. } => {}
-            Kind::Unary(f) => unary(s, f, operands, values, values_own, own, before),
-            Kind::Binary(f) => binary(s, f, operands, values, values_own, own, before),
+            Kind::Unary(f) => unary::<S, N>(s, f, operands, values, values_own, own, before),
+            Kind::Binary(f) => binary::<S, N>(s, f, operands, values, values_own, own, before),
             Kind::Ternary(f) => {
                 for (d, o) in own.iter().zip(operands.chunks_exact(3)) {
                     let o = [o[0], o[1], o[2]].map(|o| o as usize);
-                    for i in (0..TILE).filter(|i| d[*i] != 0.0) {
+                    for i in (0..N * LANES).filter(|i| d[*i] != 0.0) {
                         let slopes = f.derivatives(o.map(|o| values[o][i]));
                         for (o, slope) in o.into_iter().zip(slopes).filter(|(_, slope)| *slope != 0.0) {
                             before[o][i] += d[i] * slope;
@@ -71,7 +77,7 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
                 let (choices, indices) = operands.split_at(choices_len as usize);
                 for (d, index) in own.iter().zip(indices) {
                     let index = &values[*index as usize];
-                    for i in 0..TILE {
+                    for i in 0..N * LANES {
                         if let Some(row) = chosen(index[i], choices) {
                             before[row][i] += d[i];
                         }
@@ -80,14 +86,14 @@ fn backward_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut 
             }
             Kind::LogProduct { terms_len } => {
                 let further = &values[run.rows.end as usize..][..run.further_len() as usize];
-                log_product_slopes(s, terms_len as usize, operands, (values, values_own, further), own, before);
+                log_product_slopes::<S, N>(s, terms_len as usize, operands, (values, values_own, further), own, before);
             }
             Kind::LogSumExp { terms_len, keeps_shares } => {
                 let each = operands.chunks_exact(terms_len as usize);
                 for ((d, total), operands) in own.iter().zip(values_own).zip(each) {
                     for o in operands {
                         let (x, to) = (&values[*o as usize], &mut before[*o as usize]);
-                        for v in 0..VECTORS {
+                        for v in 0..N {
                             let (d, x) = (get(s, d, v), get(s, x, v));
                             let share = if keeps_shares { x } else { exp(s, x - get(s, total, v)) };
                             put(add_product(s, get(s, to, v), d, share), to, v);
@@ -107,15 +113,22 @@ pub(super) fn add_product<S: Simd>(s: S, a: V<S>, d: V<S>, slope: V<S>) -> V<S> 
 
 /// Weighted sums.
 #[inline(always)]
-pub(super) fn sums<S: Simd>(s: S, kind: Kind, operands: &[u32], weights: &[f64], own: &[Row], before: &mut [Row]) {
+pub(super) fn sums<S: Simd, const N: usize>(
+    s: S,
+    kind: Kind,
+    operands: &[u32],
+    weights: &[f64],
+    own: &[Row],
+    before: &mut [Row],
+) {
     match kind {
-        Kind::Shared { terms_len } => shared(s, &operands[..terms_len as usize], weights, own, before),
+        Kind::Shared { terms_len } => shared::<S, N>(s, &operands[..terms_len as usize], weights, own, before),
         Kind::Linear { terms_len } => {
             let len = terms_len as usize;
             for ((d, operands), weights) in
                 own.iter().zip(operands.chunks_exact(len)).zip(weights.chunks_exact(len + 1))
             {
-                add_weighted(s, operands, weights, d, before);
+                add_weighted::<S, N>(s, operands, weights, d, before);
             }
         }
         // The other kinds are not sums.
@@ -125,10 +138,16 @@ pub(super) fn sums<S: Simd>(s: S, kind: Kind, operands: &[u32], weights: &[f64],
 
 /// A weighted sum.
 #[inline(always)]
-pub(super) fn add_weighted<S: Simd>(s: S, operands: &[u32], weights: &[f64], d: &Row, before: &mut [Row]) {
+pub(super) fn add_weighted<S: Simd, const N: usize>(
+    s: S,
+    operands: &[u32],
+    weights: &[f64],
+    d: &Row,
+    before: &mut [Row],
+) {
     for (o, w) in operands.iter().zip(weights) {
         let to = &mut before[*o as usize];
-        for v in 0..VECTORS {
+        for v in 0..N {
             put(get(s, d, v).mul_add(splat(s, *w), get(s, to, v)), to, v);
         }
     }
@@ -136,14 +155,14 @@ pub(super) fn add_weighted<S: Simd>(s: S, operands: &[u32], weights: &[f64], d: 
 
 /// Sums of the same rows, four rows at a time: each row's cotangent is summed over all members before it is written.
 #[inline(always)]
-fn shared<S: Simd>(s: S, operands: &[u32], weights: &[f64], own: &[Row], before: &mut [Row]) {
+fn shared<S: Simd, const N: usize>(s: S, operands: &[u32], weights: &[f64], own: &[Row], before: &mut [Row]) {
     const ROWS: usize = 4;
     let stride = operands.len() + 1;
     let mut at = 0;
     while at + ROWS <= operands.len() {
-        let mut sums = [[splat(s, 0.0); VECTORS]; ROWS];
+        let mut sums = [[splat(s, 0.0); N]; ROWS];
         for (d, weights) in own.iter().zip(weights.chunks_exact(stride)) {
-            for v in 0..VECTORS {
+            for v in 0..N {
                 let d = get(s, d, v);
                 for r in 0..ROWS {
                     sums[r][v] = d.mul_add(splat(s, weights[at + r]), sums[r][v]);
@@ -152,28 +171,28 @@ fn shared<S: Simd>(s: S, operands: &[u32], weights: &[f64], own: &[Row], before:
         }
         for r in 0..ROWS {
             let to = &mut before[operands[at + r] as usize];
-            for v in 0..VECTORS {
+            for v in 0..N {
                 put(get(s, to, v) + sums[r][v], to, v);
             }
         }
         at += ROWS;
     }
     for (k, o) in operands.iter().enumerate().skip(at) {
-        let mut sums = [splat(s, 0.0); VECTORS];
+        let mut sums = [splat(s, 0.0); N];
         for (d, weights) in own.iter().zip(weights.chunks_exact(stride)) {
-            for v in 0..VECTORS {
+            for v in 0..N {
                 sums[v] = get(s, d, v).mul_add(splat(s, weights[k]), sums[v]);
             }
         }
         let to = &mut before[*o as usize];
-        for v in 0..VECTORS {
+        for v in 0..N {
             put(get(s, to, v) + sums[v], to, v);
         }
     }
 }
 
 #[inline(always)]
-fn each<S: Simd>(
+fn each<S: Simd, const N: usize>(
     s: S,
     operands: &[u32],
     values: &[Row],
@@ -184,7 +203,7 @@ fn each<S: Simd>(
 ) {
     for ((d, y), o) in own.iter().zip(values_own).zip(operands) {
         let (x, to) = (&values[*o as usize], &mut before[*o as usize]);
-        for v in 0..VECTORS {
+        for v in 0..N {
             let slope = slope(get(s, x, v), get(s, y, v));
             put(add_product(s, get(s, to, v), get(s, d, v), slope), to, v);
         }
@@ -192,7 +211,7 @@ fn each<S: Simd>(
 }
 
 #[inline(always)]
-fn unary<S: Simd>(
+fn unary<S: Simd, const N: usize>(
     s: S,
     f: Unary,
     operands: &[u32],
@@ -202,19 +221,19 @@ fn unary<S: Simd>(
     before: &mut [Row],
 ) {
     match f {
-        Unary::Exp => each(s, operands, values, values_own, own, before, |_, y| y),
-        Unary::Log => each(s, operands, values, values_own, own, before, |x, _| splat(s, 1.0) / x),
-        Unary::Square => each(s, operands, values, values_own, own, before, |x, _| x + x),
-        Unary::Reciprocal => each(s, operands, values, values_own, own, before, |_, y| -(y * y)),
-        Unary::Softplus => each(s, operands, values, values_own, own, before, |x, _| sigmoid(s, x)),
+        Unary::Exp => each::<S, N>(s, operands, values, values_own, own, before, |_, y| y),
+        Unary::Log => each::<S, N>(s, operands, values, values_own, own, before, |x, _| splat(s, 1.0) / x),
+        Unary::Square => each::<S, N>(s, operands, values, values_own, own, before, |x, _| x + x),
+        Unary::Reciprocal => each::<S, N>(s, operands, values, values_own, own, before, |_, y| -(y * y)),
+        Unary::Softplus => each::<S, N>(s, operands, values, values_own, own, before, |x, _| sigmoid(s, x)),
         Unary::Sigmoid => {
-            each(s, operands, values, values_own, own, before, |_, y| y * (splat(s, 1.0) - y));
+            each::<S, N>(s, operands, values, values_own, own, before, |_, y| y * (splat(s, 1.0) - y));
         }
         Unary::Step | Unary::IsZero | Unary::Round | Unary::Trunc => {}
         _ => {
             for ((d, y), o) in own.iter().zip(values_own).zip(operands) {
                 let (x, to) = (&values[*o as usize], &mut before[*o as usize]);
-                for i in 0..TILE {
+                for i in 0..N * LANES {
                     if d[i] != 0.0 {
                         to[i] += d[i] * f.derivative(x[i], y[i]);
                     }
@@ -225,7 +244,7 @@ fn unary<S: Simd>(
 }
 
 #[inline(always)]
-fn binary<S: Simd>(
+fn binary<S: Simd, const N: usize>(
     s: S,
     f: Binary,
     operands: &[u32],
@@ -239,13 +258,13 @@ fn binary<S: Simd>(
         if f == Binary::Multiply {
             for (to, other) in [(a, b), (b, a)] {
                 let to = &mut before[to];
-                for v in 0..VECTORS {
+                for v in 0..N {
                     put(add_product(s, get(s, to, v), get(s, d, v), get(s, &values[other], v)), to, v);
                 }
             }
             continue;
         }
-        for i in 0..TILE {
+        for i in 0..N * LANES {
             if d[i] != 0.0 {
                 let (d_a, d_b) = f.derivatives(values[a][i], values[b][i], y[i]);
                 // The other derivative may be infinite, and zero times infinity would be NaN.

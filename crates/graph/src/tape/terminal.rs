@@ -3,13 +3,13 @@
 
 use super::backward;
 use super::below::{Index, Sum};
-use super::forward;
+use super::forward::{self, Workspace};
 use super::program::{Kind, Tape, Terminal};
 use super::row::{Row, TILE, VECTORS, get, put};
 use crate::expression::{Expr, Expressions, List, Node};
 use crate::operation::{Binary, Unary};
 use hyperprior_math::simd::prelude::*;
-use hyperprior_math::simd::{Simd, V, exp, softplus_sigmoid, splat};
+use hyperprior_math::simd::{LANES, Simd, V, exp, softplus_sigmoid, splat};
 use hyperprior_math::simd_fn;
 use std::collections::HashMap;
 
@@ -156,34 +156,56 @@ impl Tape {
     }
 
     /// Adds the terminals to the total.
-    pub(super) fn add_values(&self, values: &[Row], total: &mut Row) {
-        add_values(self, values, total);
+    pub(super) fn add_values(&self, workspace: &Workspace, total: &mut Row) {
+        add_values(self, &workspace.values, workspace.vectors, total);
     }
 
     /// Adds the terminals to the total, and their derivatives to the cotangents.
-    pub(super) fn add_slopes(&self, values: &[Row], cotangents: &mut [Row], total: &mut Row) {
-        add_slopes(self, values, cotangents, total);
+    pub(super) fn add_slopes(&self, Workspace { values, cotangents, vectors }: &mut Workspace, total: &mut Row) {
+        add_slopes(self, values, *vectors, cotangents, total);
     }
 }
 
-simd_fn!(fn add_values(tape: &Tape, values: &[Row], total: &mut Row) = add_values_kernel);
-simd_fn!(fn add_slopes(tape: &Tape, values: &[Row], cotangents: &mut [Row], total: &mut Row) = add_slopes_kernel);
+simd_fn!(fn add_values(tape: &Tape, values: &[Row], vectors: usize, total: &mut Row) = add_values_kernel);
+simd_fn!(
+    fn add_slopes(tape: &Tape, values: &[Row], vectors: usize, cotangents: &mut [Row], total: &mut Row) =
+        add_slopes_kernel
+);
 
 #[inline(always)]
-fn add_values_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], total: &mut Row) {
-    add(s, tape, values, None, total);
+fn add_values_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], vectors: usize, total: &mut Row) {
+    match vectors {
+        1 => add::<S, 1>(s, tape, values, None, total),
+        _ => add::<S, VECTORS>(s, tape, values, None, total),
+    }
 }
 
 #[inline(always)]
-fn add_slopes_kernel<S: Simd>(s: S, tape: &Tape, values: &[Row], cotangents: &mut [Row], total: &mut Row) {
-    add(s, tape, values, Some(cotangents), total);
+fn add_slopes_kernel<S: Simd>(
+    s: S,
+    tape: &Tape,
+    values: &[Row],
+    vectors: usize,
+    cotangents: &mut [Row],
+    total: &mut Row,
+) {
+    match vectors {
+        1 => add::<S, 1>(s, tape, values, Some(cotangents), total),
+        _ => add::<S, VECTORS>(s, tape, values, Some(cotangents), total),
+    }
 }
 
 /// Adds every member to the total and, if there are cotangents, its derivatives to them.
 #[inline(always)]
-fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [Row]>, total: &mut Row) {
+fn add<S: Simd, const N: usize>(
+    s: S,
+    tape: &Tape,
+    values: &[Row],
+    mut cotangents: Option<&mut [Row]>,
+    total: &mut Row,
+) {
     let mut rows = [[0.0; TILE]; CHUNK];
-    let mut sums = [splat(s, 0.0); VECTORS];
+    let mut sums = [splat(s, 0.0); N];
     for terminal in &tape.terminals {
         let mut operands = &tape.operands[terminal.operands as usize..];
         let mut weights = &tape.weights[terminal.weights as usize..];
@@ -202,45 +224,45 @@ fn add<S: Simd>(s: S, tape: &Tape, values: &[Row], mut cotangents: Option<&mut [
             let members = || operands.chunks_exact(step).zip(weights.chunks_exact(stride));
             match terminal.kind {
                 Kind::Products { products_len, .. } => {
-                    add_products(s, products_len as usize, members(), values, rows, &mut sums);
+                    add_products::<S, N>(s, products_len as usize, members(), values, rows, &mut sums);
                 }
-                kind => forward::sums(s, kind, operands, weights, values, rows),
+                kind => forward::sums::<S, N>(s, kind, operands, weights, values, rows),
             }
-            apply(s, terminal.f, roots, rows, &mut sums);
+            apply::<S, N>(s, terminal.f, roots, rows, &mut sums);
             match (terminal.kind, cotangents.as_deref_mut()) {
                 (_, None) => {}
                 (Kind::Products { products_len, .. }, Some(cotangents)) => {
-                    add_slopes_of_products(s, products_len as usize, members(), (values, rows), cotangents);
+                    add_slopes_of_products::<S, N>(s, products_len as usize, members(), (values, rows), cotangents);
                 }
-                (kind, Some(cotangents)) => backward::sums(s, kind, operands, weights, rows, cotangents),
+                (kind, Some(cotangents)) => backward::sums::<S, N>(s, kind, operands, weights, rows, cotangents),
             }
             weights = &weights[stride * roots.len()..];
             operands = &operands[step * roots.len()..];
         }
     }
-    for v in 0..VECTORS {
+    for v in 0..N {
         put(get(s, total, v) + sums[v], total, v);
     }
 }
 
 /// Weighted sums of products and of rows, and the products' own part of the total.
 #[inline(always)]
-fn add_products<'a, S: Simd>(
+fn add_products<'a, S: Simd, const N: usize>(
     s: S,
     products_len: usize,
     members: impl Iterator<Item = (&'a [u32], &'a [f64])>,
     values: &[Row],
     rows: &mut [Row],
-    sums: &mut [V<S>; VECTORS],
+    sums: &mut [V<S>; N],
 ) {
     for (row, (operands, weights)) in rows.iter_mut().zip(members) {
         let (pairs, terms) = operands.split_at(2 * products_len);
         let (inside, weights) = weights.split_at(products_len);
         let (outside, constant) = (&weights[terms.len() + 1..], weights[terms.len()]);
-        let mut own = [splat(s, constant); VECTORS];
+        let mut own = [splat(s, constant); N];
         for (pair, (inside, outside)) in pairs.chunks_exact(2).zip(inside.iter().zip(outside)) {
             let (a, b) = (&values[pair[0] as usize], &values[pair[1] as usize]);
-            for v in 0..VECTORS {
+            for v in 0..N {
                 let product = forward::product(s, a, b, v);
                 own[v] = product.mul_add(splat(s, *inside), own[v]);
                 // An infinite product without weight must not matter.
@@ -249,8 +271,8 @@ fn add_products<'a, S: Simd>(
                 }
             }
         }
-        forward::add_weighted(s, terms, weights, values, &mut own);
-        for v in 0..VECTORS {
+        forward::add_weighted::<S, N>(s, terms, weights, values, &mut own);
+        for v in 0..N {
             put(own[v], row, v);
         }
     }
@@ -258,7 +280,7 @@ fn add_products<'a, S: Simd>(
 
 /// Adds the derivatives of the same, given those of the sums, to the cotangents.
 #[inline(always)]
-fn add_slopes_of_products<'a, S: Simd>(
+fn add_slopes_of_products<'a, S: Simd, const N: usize>(
     s: S,
     products_len: usize,
     members: impl Iterator<Item = (&'a [u32], &'a [f64])>,
@@ -272,30 +294,33 @@ fn add_slopes_of_products<'a, S: Simd>(
         for (pair, (inside, outside)) in pairs.chunks_exact(2).zip(inside.iter().zip(outside)) {
             for (to, other) in [(pair[0], pair[1]), (pair[1], pair[0])] {
                 let (to, other) = (&mut cotangents[to as usize], &values[other as usize]);
-                for v in 0..VECTORS {
+                for v in 0..N {
                     let d = get(s, row, v).mul_add(splat(s, *inside), splat(s, *outside));
                     put(backward::add_product(s, get(s, to, v), d, get(s, other, v)), to, v);
                 }
             }
         }
-        backward::add_weighted(s, terms, weights, row, cotangents);
+        backward::add_weighted::<S, N>(s, terms, weights, row, cotangents);
     }
 }
 
 /// Adds the weighted values to the sums, and overwrites the rows with the weighted slopes.
 #[inline(always)]
-fn apply<S: Simd>(s: S, f: Unary, roots: &[f64], rows: &mut [Row], sums: &mut [V<S>; VECTORS]) {
+fn apply<S: Simd, const N: usize>(s: S, f: Unary, roots: &[f64], rows: &mut [Row], sums: &mut [V<S>; N]) {
     match f {
-        Unary::Softplus => each::<S, Softplus>(s, roots, rows, sums),
-        Unary::Exp => each::<S, Exp>(s, roots, rows, sums),
-        Unary::Square => each::<S, Square>(s, roots, rows, sums),
+        Unary::Softplus => each::<S, Softplus, N>(s, roots, rows, sums),
+        Unary::Exp => each::<S, Exp, N>(s, roots, rows, sums),
+        Unary::Square => each::<S, Square, N>(s, roots, rows, sums),
         _ => {
             for (row, w) in rows.iter_mut().zip(roots) {
-                let y = row.map(|x| f.apply(x));
-                for v in 0..VECTORS {
+                let mut y = [0.0; TILE];
+                for i in 0..N * LANES {
+                    y[i] = f.apply(row[i]);
+                }
+                for v in 0..N {
                     sums[v] = get(s, &y, v).mul_add(splat(s, *w), sums[v]);
                 }
-                for i in 0..TILE {
+                for i in 0..N * LANES {
                     row[i] = w * f.derivative(row[i], y[i]);
                 }
             }
@@ -335,10 +360,10 @@ impl Curve for Square {
 }
 
 #[inline(always)]
-fn each<S: Simd, C: Curve>(s: S, roots: &[f64], rows: &mut [Row], sums: &mut [V<S>; VECTORS]) {
+fn each<S: Simd, C: Curve, const N: usize>(s: S, roots: &[f64], rows: &mut [Row], sums: &mut [V<S>; N]) {
     for (row, w) in rows.iter_mut().zip(roots) {
         let w = splat(s, *w);
-        for v in 0..VECTORS {
+        for v in 0..N {
             let (value, slope) = C::at(s, get(s, row, v));
             sums[v] = value.mul_add(w, sums[v]);
             put(slope * w, row, v);

@@ -100,3 +100,42 @@ fn products_within_functions_of_sums() {
     let of = |apart: bool| gradient(&Tape::new(&arena, &roots, &[], |l| l, apart), &z);
     assert_near(&of(false), &of(true));
 }
+
+/// Catches numbers left from an earlier tile, or lanes that are not evaluated: fewer draws than a tile have the same numbers to the last
+/// digit, in a workspace that has seen others.
+#[test]
+fn fewer_draws_than_a_tile_are_evaluated_alike() {
+    let mut arena = Expressions::default();
+    let mut roots: Vec<(Expr, f64)> =
+        [true, false].iter().flat_map(|is| sums(&mut arena, *is)).map(|e| (e, 0.7)).collect();
+    let leaves: Vec<Expr> = (0..6).map(|l| arena.leaf(l, Known::default())).collect();
+    let product = arena.binary(Binary::Multiply, leaves[0], leaves[1]);
+    let sum = arena.linear(&[(product, 1.5), (leaves[4], 0.5)], 0.2);
+    let base = arena.unary(Unary::Exp, leaves[3]);
+    for f in [Unary::Exp, Unary::Softplus, Unary::Square, Unary::Sin, Unary::Sigmoid, Unary::Abs] {
+        let of_leaf = arena.unary(f, leaves[2]);
+        roots.extend([(arena.unary(f, sum), 0.3), (arena.binary(Binary::Power, base, of_leaf), 0.1)]);
+    }
+    let tape = Tape::new(&arena, &roots, &[product, sum], |l| l, false);
+    let columns =
+        |value: fn(usize, usize) -> f64, len: usize| (0..6).flat_map(|l| (0..len).map(move |i| value(l, i))).collect();
+    let whole = gradient(&tape, &Batch::from_columns(columns(ordinary, TILE), TILE));
+    let mut workspace = Workspace::new(&tape);
+    for len in [TILE, 1, 8, 9, TILE - 1] {
+        // The first tile leaves what is extreme behind.
+        let values = if len == TILE { extreme } else { ordinary };
+        tape.load(&Batch::from_columns(columns(values, len), len), 0, &mut workspace);
+        tape.forward(&mut workspace);
+        let (value, total) = (tape.total(&workspace), tape.backward(&mut workspace));
+        let mut d_z = Batch::zeros(6, len);
+        tape.store(&workspace, 0, &mut d_z);
+        if len < TILE {
+            let own = (0..6).flat_map(|l| d_z.column(l).iter().zip(&whole[TILE * (1 + l)..]));
+            let totals = value.iter().zip(&total).take(len).zip(&whole);
+            assert!(
+                totals.into_iter().all(|((a, b), c)| a == c && b == c) && own.into_iter().all(|(a, b)| a == b),
+                "{len}"
+            );
+        }
+    }
+}
