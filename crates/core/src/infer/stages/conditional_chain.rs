@@ -17,7 +17,7 @@ use rand::RngExt;
 /// The distance of the nodes in standard deviations of the state that varies least given its neighbours, and how far they reach on either
 /// side of a mode, in standard deviations.
 const APART: f64 = 0.45;
-const REACH: f64 = 6.0;
+const REACH: f64 = 5.0;
 /// The most nodes on either side.
 const SIDE_MAX: usize = 400;
 /// At the ends of its grid the density of a state must have fallen by this many nats.

@@ -3,6 +3,7 @@
 
 use super::adaptive_importance::Proposal;
 use super::conditional_grid::ConditionalGrid;
+use super::resample::taken;
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::error::Result;
@@ -21,6 +22,8 @@ const HUBS_MAX: usize = 16;
 const STEPS: usize = 8;
 const HALVINGS: usize = 8;
 const GAIN_MIN: f64 = 1e-3;
+/// The most modes that are remembered.
+const KNOWN: usize = 256;
 /// The least curvature along a latent.
 pub(super) const FLAT: f64 = 1e-8;
 /// Values of θ that are treated together.
@@ -46,6 +49,8 @@ pub(super) struct Parts<'a> {
     pub(super) slopes: Vec<Vec<f64>>,
     /// The lower Cholesky factor of the covariance of θ in the Gaussian.
     pub(super) scale: Vec<f64>,
+    /// All latents at some values of θ, with x at its mode.
+    known: Vec<Vec<f64>>,
 }
 
 impl<'a> Parts<'a> {
@@ -82,7 +87,7 @@ impl<'a> Parts<'a> {
                 slope
             })
             .collect();
-        Some(Self { model, theta, others, curvature, mean: location.to_vec(), slopes, scale })
+        Some(Self { model, theta, others, curvature, mean: location.to_vec(), slopes, scale, known: Vec::new() })
     }
 
     /// θ and the others, near a point.
@@ -95,99 +100,123 @@ impl<'a> Parts<'a> {
         let k = theta.len();
         let scale = (0..k).flat_map(|i| (0..=i).map(move |j| f64::from(i == j))).collect();
         let slopes = vec![vec![0.0; k]; point.len()];
-        Self { model, theta, others, curvature, mean: point, slopes, scale }
+        Self { model, theta, others, curvature, mean: point, slopes, scale, known: Vec::new() }
     }
 
-    /// Where all latents are expected to be, given θ.
+    /// Where all latents are expected to be, given θ: near the mode for the nearest θ that is known.
     fn expected(&self, theta: &[f64]) -> Vec<f64> {
-        let mut e: Vec<f64> = self.theta.iter().zip(theta).map(|(i, x)| x - self.mean[*i]).collect();
-        for a in 0..e.len() {
-            let taken: f64 = (0..a).map(|b| self.scale[packed(a, b)] * e[b]).sum();
-            e[a] = (e[a] - taken) / self.scale[packed(a, a)];
-        }
+        let to_mean = self.away(theta, |i| self.mean[i]);
+        let nearest = self.known.iter().map(|point| (point, self.away(theta, |i| point[i])));
+        let squared = |e: &[f64]| e.iter().map(|x| x * x).sum::<f64>();
+        let (from, e) = nearest.fold((&self.mean, to_mean), |a, b| if squared(&b.1) < squared(&a.1) { b } else { a });
         let away = |slope: &Vec<f64>| slope.iter().zip(&e).map(|(s, e)| s * e).sum::<f64>();
-        let mut point: Vec<f64> = self.mean.iter().zip(&self.slopes).map(|(m, slope)| m + away(slope)).collect();
+        let mut point: Vec<f64> = from.iter().zip(&self.slopes).map(|(m, slope)| m + away(slope)).collect();
         self.theta.iter().zip(theta).for_each(|(i, x)| point[*i] = *x);
         point
     }
 
-    /// The Gaussians of x given some values of θ; `None` for those without a finite density.
-    pub(super) fn conditionals(&self, theta: &[Vec<f64>]) -> Result<Vec<Option<Conditional>>> {
-        let (n, len) = (self.mean.len(), theta.len());
-        let Some(gradient) = self.model.gradient() else { return Ok(Vec::new()) };
-        let mut points = Batch::zeros(n, len);
-        for (s, theta) in theta.iter().enumerate() {
-            self.expected(theta).into_iter().enumerate().for_each(|(i, x)| points.set(i, s, x));
+    /// How far θ is from a point, standardised.
+    fn away(&self, theta: &[f64], at: impl Fn(usize) -> f64) -> Vec<f64> {
+        let mut e: Vec<f64> = self.theta.iter().zip(theta).map(|(i, x)| x - at(*i)).collect();
+        for a in 0..e.len() {
+            let taken: f64 = (0..a).map(|b| self.scale[packed(a, b)] * e[b]).sum();
+            e[a] = (e[a] - taken) / self.scale[packed(a, a)];
         }
-        let (mut log_p, mut d_z) = (vec![0.0; len], Batch::zeros(n, len));
-        let mut factors: Vec<Option<SparseCholesky>> = vec![None; len];
-        let mut is_moving = vec![true; len];
-        for step in 0..=STEPS {
-            gradient.log_joint_gradient(&points, &mut log_p, &mut d_z)?;
-            let entries = self.curvature.at(self.model, &self.others, &points)?;
-            for (s, entries) in entries.into_iter().enumerate() {
-                let found = entries.and_then(|entries| self.curvature.definite(entries, FLAT));
-                factors[s] = found.map(|(_, factor)| factor);
-                is_moving[s] &= factors[s].is_some() && log_p[s].is_finite();
-            }
-            if step == STEPS || !is_moving.contains(&true) {
-                break;
-            }
-            self.newton_step(&mut points, &log_p, &d_z, &factors, &mut is_moving)?;
-        }
-        let one = |s: usize| {
-            let point: Vec<f64> = (0..n).map(|i| points.get(i, s)).collect();
-            factors[s].clone().filter(|_| log_p[s].is_finite()).map(|factor| Conditional {
-                point,
-                factor,
-                log_p: log_p[s],
-            })
-        };
-        Ok((0..len).map(one).collect())
+        e
     }
 
-    /// One step of Newton's method for each point that still moves, halved until the density rises.
+    /// Remembers some of these modes; searches for others begin there.
+    pub(super) fn remember(&mut self, found: &[(Conditional, f64, f64)]) {
+        self.known = found.iter().take(KNOWN).map(|(one, ..)| one.point.clone()).collect();
+    }
+
+    /// The Gaussians of x given some values of θ; `None` for those without a finite density.
+    pub(super) fn conditionals(&self, theta: &[Vec<f64>]) -> Result<Vec<Option<Conditional>>> {
+        let Some(gradient) = self.model.gradient() else { return Ok(Vec::new()) };
+        let mut found: Vec<Option<Conditional>> = theta.iter().map(|_| None).collect();
+        // The numbers of those that still move, and where they are.
+        let mut moving: Vec<usize> = (0..theta.len()).collect();
+        let mut points = Batch::from_draws(&theta.iter().map(|theta| self.expected(theta)).collect::<Vec<_>>());
+        for step in 1..=STEPS {
+            let (mut log_p, mut d_z) = (vec![0.0; moving.len()], Batch::zeros(self.mean.len(), moving.len()));
+            gradient.log_joint_gradient(&points, &mut log_p, &mut d_z)?;
+            let factors = self.factors(&points, &log_p)?;
+            let gains = self.newton_step(&mut points, &mut log_p, &d_z, &factors)?;
+            let has_ended = |s: &usize| step == STEPS || gains[*s] <= GAIN_MIN;
+            let finite = (0..moving.len()).filter(|s| factors[*s].is_some());
+            let (ended, left): (Vec<usize>, Vec<usize>) = finite.partition(has_ended);
+            let log_p: Vec<f64> = ended.iter().map(|s| log_p[*s]).collect();
+            let factors = self.factors(&taken(&points, &ended), &log_p)?;
+            for ((s, factor), log_p) in ended.into_iter().zip(factors).zip(log_p) {
+                let mut point = vec![0.0; points.columns_len()];
+                points.read_draw(s, &mut point);
+                found[moving[s]] = factor.map(|factor| Conditional { point, factor, log_p });
+            }
+            points = taken(&points, &left);
+            moving = left.into_iter().map(|s| moving[s]).collect();
+            if moving.is_empty() {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
+    /// The factors of the curvature at these points; `None` where the density is not finite.
+    fn factors(&self, points: &Batch, log_p: &[f64]) -> Result<Vec<Option<SparseCholesky>>> {
+        let entries = self.curvature.at(self.model, &self.others, points)?.into_iter().zip(log_p);
+        let of_point = |(entries, log_p): (Option<Vec<f64>>, &f64)| {
+            let (_, factor) = self.curvature.definite(entries.filter(|_| log_p.is_finite())?, FLAT)?;
+            Some(factor)
+        };
+        Ok(entries.map(of_point).collect())
+    }
+
+    /// One step of Newton's method for each point, halved until the density rises; returns by how much it does. Where no step is uphill,
+    /// the point is the mode, as far as can be told.
     fn newton_step(
         &self,
         points: &mut Batch,
-        log_p: &[f64],
+        log_p: &mut [f64],
         d_z: &Batch,
         factors: &[Option<SparseCholesky>],
-        is_moving: &mut [bool],
-    ) -> Result<()> {
+    ) -> Result<Vec<f64>> {
         let len = points.draws_len();
-        let mut steps: Vec<Vec<f64>> = vec![Vec::new(); len];
-        for s in (0..len).filter(|s| is_moving[*s]) {
-            if let Some(factor) = &factors[s] {
+        let (mut steps, mut gains) = (vec![Vec::new(); len], vec![0.0; len]);
+        let mut open: Vec<usize> = Vec::new();
+        for (s, factor) in factors.iter().enumerate() {
+            if let Some(factor) = factor {
                 steps[s] = self.others.iter().map(|i| d_z.get(*i, s)).collect();
                 factor.solve(&mut steps[s], 1);
                 factor.solve_transpose(&mut steps[s], 1);
+                open.push(s);
             }
         }
-        let (mut share, mut open) = (1.0, is_moving.to_vec());
-        let (mut tried, mut log_tried) = (points.clone(), vec![0.0; len]);
+        let mut share = 1.0;
         for _ in 0..HALVINGS {
-            for s in (0..len).filter(|s| open[*s]) {
-                for (i, step) in self.others.iter().zip(&steps[s]) {
-                    tried.set(*i, s, points.get(*i, s) + share * step);
-                }
+            if open.is_empty() {
+                break;
             }
+            let mut tried = taken(points, &open);
+            for (k, s) in open.iter().enumerate() {
+                let moved = self.others.iter().zip(&steps[*s]);
+                moved.for_each(|(i, step)| tried.set(*i, k, points.get(*i, *s) + share * step));
+            }
+            let mut log_tried = vec![0.0; open.len()];
             self.model.log_joint(&tried, &mut log_tried)?;
-            for s in 0..len {
-                if open[s] && log_tried[s] >= log_p[s] {
-                    open[s] = false;
-                    is_moving[s] = log_tried[s] > log_p[s] + GAIN_MIN;
-                    self.others.iter().for_each(|i| points.set(*i, s, tried.get(*i, s)));
+            let mut still = Vec::new();
+            for (k, s) in open.into_iter().enumerate() {
+                if log_tried[k] >= log_p[s] {
+                    gains[s] = log_tried[k] - log_p[s];
+                    log_p[s] = log_tried[k];
+                    self.others.iter().for_each(|i| points.set(*i, s, tried.get(*i, k)));
+                } else {
+                    still.push(s);
                 }
             }
+            open = still;
             share *= 0.5;
-            if !open.contains(&true) {
-                return Ok(());
-            }
         }
-        // Where no step is uphill, the point is the mode, as far as can be told.
-        is_moving.iter_mut().zip(open).for_each(|(is, open)| *is &= !open);
-        Ok(())
+        Ok(gains)
     }
 
     /// Values of θ with the Gaussians of x, and the log weights of θ; those without a finite density are left out.
@@ -266,4 +295,41 @@ impl<'a> Parts<'a> {
 /// The log weights of θ.
 pub(super) fn weights_of(found: &[(Conditional, f64, f64)]) -> Vec<f64> {
     found.iter().map(|(_, log_weight, _)| *log_weight).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::infer::stages::test_models::Coupled;
+
+    /// Catches modes that depend on where the search for them began, or on which others were searched for with them.
+    #[test]
+    fn modes_are_the_same_from_other_modes() {
+        let walk = Coupled::walk(60);
+        let others: Vec<usize> = (1..61).collect();
+        let curvature = || SparseCurvature::new(&walk, &others).expect("a sparse curvature");
+        let mut parts = Parts::at(&walk, (vec![0], others.clone()), curvature(), vec![0.0; 61]);
+        let theta: Vec<Vec<f64>> = (0..20).map(|k| vec![-1.0 + 0.2 * f64::from(k)]).collect();
+        let found = parts.conditionals(&theta).expect("no fault");
+        let some = found.into_iter().flatten().map(|one| (one, 0.0, 0.0)).collect::<Vec<_>>();
+        assert_eq!(some.len(), theta.len());
+        parts.remember(&some[..5]);
+        for ((before, ..), theta) in some.iter().zip(&theta) {
+            assert_eq!(before.point[0], theta[0]);
+            let alone = parts.conditionals(std::slice::from_ref(theta)).expect("no fault").remove(0).expect("a mode");
+            // A search ends where a step gains less than this.
+            assert!((alone.log_p - before.log_p).abs() < 2.0 * GAIN_MIN, "{} {}", alone.log_p, before.log_p);
+            let log_marginal = |one: &Conditional| one.log_p - one.factor.log_diagonal();
+            assert!((log_marginal(&alone) - log_marginal(before)).abs() < 0.01);
+            // The gradient along x vanishes.
+            let gradient = walk.gradient().expect("a gradient");
+            let (mut log_p, mut d_z) = ([0.0], Batch::zeros(61, 1));
+            let point = Batch::from_columns(alone.point.clone(), 1);
+            gradient.log_joint_gradient(&point, &mut log_p, &mut d_z).expect("no fault");
+            assert!((log_p[0] - alone.log_p).abs() < 1e-9);
+            let mut step: Vec<f64> = others.iter().map(|i| d_z.get(*i, 0)).collect();
+            alone.factor.solve(&mut step, 1);
+            assert!(step.iter().map(|x| x * x).sum::<f64>() < 2.0 * GAIN_MIN);
+        }
+    }
 }

@@ -23,9 +23,10 @@ use hyperprior_math::special::log_sum_exp;
 use rayon::prelude::*;
 use std::ops::RangeInclusive;
 
-/// The values of θ from which its marginal is learnt, and those that are kept. The draws of x for each are in pairs.
+/// The values of θ from which its marginal is learnt, and those that are kept, fewer if they take more than this work, in additions.
 const LEARNT: usize = 256;
-const KEPT: usize = 1024;
+const KEPT: [usize; 2] = [768, 1024];
+const WORK_KEPT: f64 = 1.5e7;
 /// How much wider than its guess the distribution is that θ is drawn from, at first and then.
 pub(super) const WIDER: [f64; 2] = [1.5, 1.1];
 /// The most of θ that are searched for, the values in a round of the search, the most rounds, and the number of their random streams.
@@ -119,6 +120,7 @@ pub(super) fn centre(mut parts: Parts, points: &Batch, seed: u64) -> Result<Opti
         else {
             continue;
         };
+        parts.remember(&found);
         let is_found = even > 1.0 / 3.0;
         match parts.proposal(&found, &weights, wider(WIDER[0], k)) {
             Some(next) => proposal = next,
@@ -155,7 +157,7 @@ impl Parts<'_> {
     }
 
     /// A proposal for θ that is near its marginal, starting at a guess: by rounds of importance sampling, until the weights are even.
-    fn learnt(&self, first: Proposal, seed: u64) -> Result<Proposal> {
+    fn learnt(&mut self, first: Proposal, seed: u64) -> Result<Proposal> {
         let (mut proposal, k) = (first, self.theta.len());
         for number in 0..LEARNING_ROUNDS {
             let Some(Round { found, weights, even }) =
@@ -163,6 +165,7 @@ impl Parts<'_> {
             else {
                 continue;
             };
+            self.remember(&found);
             let is_found = even > 0.25;
             // With few weights that count, the covariance of many is not known.
             if k > SEARCHED_MAX && !is_found {
@@ -199,22 +202,23 @@ pub(in crate::infer) fn nested_laplace(
     len: usize,
     seed: u64,
 ) -> Result<Option<Nested>> {
-    let Some(parts) = Parts::new(model, location, whitening) else { return Ok(None) };
+    let Some(mut parts) = Parts::new(model, location, whitening) else { return Ok(None) };
     let first = Proposal {
         mean: parts.theta.iter().map(|i| parts.mean[*i]).collect(),
         scale: parts.scale.iter().map(|x| wider(WIDER[0], parts.theta.len()) * x).collect(),
     };
     let mut from = TMixture::defensive(parts.learnt(first, seed)?);
+    let kept = ((WORK_KEPT / model.joint_work() as f64) as usize).clamp(KEPT[0], KEPT[1]);
     let mut given: Option<(f64, Given)> = None;
     for attempt in 0..ATTEMPTS {
-        let found = parts.explore(&|rng| from.draw(rng), KEPT, seed, KEPT_STREAM + attempt)?;
-        if found.len() < KEPT / 2 {
+        let found = parts.explore(&|rng| from.draw(rng), kept, seed, KEPT_STREAM + attempt)?;
+        if found.len() < kept / 2 {
             return Ok(None);
         }
         // By Laplace's method a better proposal takes little time.
         let by_laplace = weights_of(&found);
         if attempt == 0
-            && effective(&by_laplace) < EVEN_MIN * KEPT as f64
+            && effective(&by_laplace) < EVEN_MIN * kept as f64
             && let Some(next) = parts.next(&found, &by_laplace)
         {
             from = next;
@@ -227,9 +231,10 @@ pub(in crate::infer) fn nested_laplace(
         // Draws that take longer have more even weights.
         let is_enough = *share >= NEARLY_ALL || !matches!(given, Given::Modes);
         let len = if is_enough { len / OVERSAMPLED } else { len };
-        let nested = draws(&parts, &found, given, len.div_ceil(found.len()), seed)?;
+        let mut nested = draws(&parts, &found, given, len.div_ceil(found.len()), seed)?;
+        nested.proposed = kept * nested.each;
         // With x integrated out, θ may turn out to be elsewhere than by Laplace's method.
-        let is_even = effective(&nested.of_theta) > EVEN_MIN * KEPT as f64
+        let is_even = effective(&nested.of_theta) > EVEN_MIN * kept as f64
             && psis(&mut nested.of_theta.clone()).khat <= VARIANCE_KHAT_MAX;
         if attempt + 1 == ATTEMPTS || is_even {
             return Ok(Some(nested));
@@ -296,7 +301,7 @@ fn annealing(parts: &Parts, found: &[(Conditional, f64, f64)], variance: f64, se
             .collect::<Result<_>>()?;
         if accepted.iter().sum::<f64>() > ACCEPTED * found.len() as f64 {
             // A trajectory takes the more gradients the shorter its steps are.
-            let moves = (KEPT * OVERSAMPLED * powers) as f64 * (STEPS[0] / step).max(1.0);
+            let moves = (KEPT[1] * OVERSAMPLED * powers) as f64 * (STEPS[0] / step).max(1.0);
             return Ok((moves * work_of_move(parts.model) <= ANNEALING_WORK).then_some(Annealing { powers, step }));
         }
     }
@@ -363,9 +368,7 @@ fn draws(parts: &Parts, found: &[(Conditional, f64, f64)], given: &Given, each: 
             Ok((z, log_weights, vec![log_marginal]))
         })
         .collect::<Result<_>>()?;
-    let mut nested = Nested::joined(draws, each);
-    nested.proposed = KEPT * each;
-    Ok(nested)
+    Ok(Nested::joined(draws, each))
 }
 
 impl Nested {
