@@ -2,10 +2,12 @@
 """How the time of a fit grows with the number of latents, and whether it is still right.
 
 sizes.py BINARY [--models level,effects,volatility,responses,grid] [--sizes 100,300,1000,3000,10000] [--seed N] [--limit SECONDS]
+         [--chains SECONDS]
 
 Simulated data, default options. Of the local level and the random effects, the posterior of the scales is calculated on a grid, by the
 Kalman filter and by integrating each effect on its own; the others are compared with the values that the data were simulated with, in
-posterior standard deviations. Prints a table, and for each model the exponent of the number of latents that the time grows with.
+posterior standard deviations. With --chains, their scalars and every tenth of their states are also compared with chains of the No-U-Turn
+sampler, which get so many seconds. Prints a table, and for each model the exponent of the number of latents that the time grows with.
 """
 
 import argparse
@@ -158,6 +160,10 @@ def run(options, make, n):
         (folder / "model.bug").write_text(text)
         (folder / "data.json").write_text(json.dumps(data))
         told, verdict, took = fit(options, folder, options.seed)
+        reference = None
+        if options.chains and not log_likelihood:
+            limited = argparse.Namespace(binary=options.binary, limit=options.chains)
+            reference, *_ = fit(limited, folder, options.seed, "--method", "nuts")
     if not told:
         return took, verdict, ""
     own = {name: (told["parameters"][name]["mean"], told["parameters"][name]["sd"]) for name in truth}
@@ -167,7 +173,23 @@ def run(options, make, n):
         return took, verdict, "; ".join(said)
     away = [(own[name][0] - value) / own[name][1] for name, value in truth.items()]
     size = math.sqrt(sum(x * x for x in away) / len(away))
-    return took, verdict, f"{size:.2f} sd from the truth (root mean square of {len(away)})"
+    said = f"{size:.2f} sd from the truth (root mean square of {len(away)})"
+    return took, verdict, said + (beside_chains(options, told, reference, truth) if options.chains else "")
+
+
+def beside_chains(options, told, reference, truth):
+    """How far a fit is from chains of the No-U-Turn sampler."""
+    if not reference:
+        return "; the chains took too long"
+    own, other = told["parameters"], reference["parameters"]
+    chains = reference["fit_history"]["nuts"]
+    states = [name for name in other if name[:2] in ("h[", "x[")][::10]
+    said = f"; chains: R̂ {chains['rhat']:.3f}, {chains['ess_bulk']:.0f} effective draws"
+    for what, names in (("scalars", truth), ("states", states)):
+        means = max(abs(own[name]["mean"] - other[name]["mean"]) / other[name]["sd"] for name in names)
+        sds = max(abs(own[name]["sd"] / other[name]["sd"] - 1) for name in names)
+        said += f", {what} within {means:.2f} sd and {100 * sds:.0f} %"
+    return said
 
 
 def main():
@@ -177,6 +199,7 @@ def main():
     parser.add_argument("--sizes", default="100,300,1000,3000,10000")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=float, default=600)
+    parser.add_argument("--chains", type=float, metavar="SECONDS")
     options = parser.parse_args()
     print("| model | latents | seconds | verdict | error |\n| --- | ---: | ---: | --- | --- |")
     for name in options.models.split(","):

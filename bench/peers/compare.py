@@ -22,19 +22,19 @@ sys.path.insert(0, str(HERE.parent / "jags"))
 import numpy as np  # noqa: E402
 
 import jags  # noqa: E402
-from larger import LARGER, folder as larger_folder, reference as larger_reference  # noqa: E402
+from larger import LARGER, SIZES, folder as larger_folder, reference as larger_reference  # noqa: E402
 from references import COMPARED, reference  # noqa: E402
 
 EXAMPLES = HERE.parent.parent / "examples"
 MODELS = ["coal", "spike_hald", "hmm_quakes", "dawid_skene", "n_mixture", "rats", *LARGER]
 PROGRAMS = ["hyperprior", "JAGS", "Stan", "PyMC", "nutpie", "NumPyro"]
-CONTINUOUS = ["rats", *LARGER]
+CONTINUOUS = ["rats", *SIZES]
 
 
 def place(name):
     """The folder of a model and its data, and its scalars to compare."""
-    if name in LARGER:
-        return larger_folder(name, HERE.parent / "target" / "larger"), LARGER[name][1]
+    if name in SIZES:
+        return larger_folder(name, HERE.parent / "target" / "larger"), SIZES[name][1]
     return EXAMPLES / name, COMPARED[name]
 
 

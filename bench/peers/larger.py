@@ -21,13 +21,15 @@ LARGER = {
     "effects": (1000, ["mu", "sd"]),
     "volatility": (500, ["mu", "phi", "sd"]),
 }
+# One more of which only effective draws are compared.
+SIZES = {**LARGER, "responses": (300, ["a", "b"])}
 SEED = 1
 LONG = 5000
 
 
 def made(name):
     """The text of the model, its data, and the function of its scalars if their posterior is known."""
-    text, data, truth, log_likelihood = getattr(sizes, name)(LARGER[name][0], random.Random(SEED))
+    text, data, truth, log_likelihood = getattr(sizes, name)(SIZES[name][0], random.Random(SEED))
     return text, data, truth, log_likelihood
 
 

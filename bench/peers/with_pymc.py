@@ -86,6 +86,13 @@ def volatility(data):
     pm.Normal("y", 0, pt.exp(h / 2), observed=data["y"])
 
 
+def responses(data):
+    a = pm.LogNormal("a", 0, 0.5, shape=20)
+    b = pm.Normal("b", 0, 2, shape=20)
+    x = pm.Normal("x", 0, 1, shape=data["n"])
+    pm.Bernoulli("y", logit_p=a * (x[:, None] - b), observed=data["y"])
+
+
 def sample(name, data, seed):
     """Draws by name, each of shape (chains, draws, extents...): four chains, the program's defaults."""
     with pm.Model():
