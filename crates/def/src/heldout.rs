@@ -38,29 +38,32 @@ pub struct Heldout {
     pub hidden: f64,
 }
 
-/// Sums over the documents so far: both log likelihoods of the held-out words, the bound, and the numbers of held-out and observed
-/// words.
-#[derive(Clone, Copy, Debug, Default)]
+/// The measures of the documents so far: both log likelihoods of the held-out words, the bound, and the numbers of held-out and
+/// observed words.
+#[derive(Clone, Debug, Default)]
 pub struct Measured {
-    sums: [f64; 5],
+    documents: Vec<[f64; 5]>,
 }
 
 impl Measured {
-    fn add(&mut self, rows: &[[f64; 5]]) {
-        for row in rows {
-            self.sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x);
-        }
-    }
-
-    /// The measures of these sums.
+    /// The measures of all documents together.
     pub fn heldout(&self) -> Heldout {
-        let [plug_in, averaged, elbo, hidden, seen] = self.sums;
+        let mut sums = [0.0; 5];
+        for document in &self.documents {
+            sums.iter_mut().zip(document).for_each(|(sum, x)| *sum += x);
+        }
+        let [plug_in, averaged, elbo, hidden, seen] = sums;
         Heldout {
             perplexity: (-plug_in / hidden).exp(),
             perplexity_averaged: (-averaged / hidden).exp(),
             elbo_per_word: elbo / seen,
             hidden,
         }
+    }
+
+    /// For each document Σ y ln μ over its held-out words, with the means plugged in, and their number.
+    pub fn documents(&self) -> impl Iterator<Item = (f64, f64)> {
+        self.documents.iter().map(|[plug_in, _, _, hidden, _]| (*plug_in, *hidden))
     }
 }
 
@@ -89,10 +92,10 @@ const BOUND_ROUNDS: u64 = 64;
 pub struct Predictor<'a> {
     pub(crate) shape: &'a Shape,
     pub(crate) method: Method,
-    terms: &'a TermWeights,
-    layer_weights: Vec<LayerWeights>,
+    pub(crate) terms: &'a TermWeights,
+    pub(crate) layer_weights: Vec<LayerWeights>,
     /// δ of every term, if words come in bursts.
-    bursts: &'a [f32],
+    pub(crate) bursts: &'a [f32],
     /// The rates of half of the words, summed over the terms for each latent, and of the background.
     halved: (Vec<Lanes>, f64),
     /// How words are predicted if types are hidden, and if tokens are.
@@ -197,7 +200,7 @@ impl<'a> Predictor<'a> {
             let own = &mut at[..method.parameters_len(shape)];
             let begins = method.begins(steps);
             if step == begins {
-                method.begin(shape, own);
+                method.begin(shape, &mut stream(self.seed, STEP, index, 5), own);
             }
             estimator.step(&given, own, method.draws(self.settings.draws), &mut rng);
             let size = self.settings.size * adam::falling(done);
@@ -247,7 +250,7 @@ impl<'a> Predictor<'a> {
             Ok([plug_in, averaged, elbo, count(&hidden), count(&seen)])
         };
         let rows: Vec<[f64; 5]> = documents.into_par_iter().map(one).collect::<Result<_>>()?;
-        into.add(&rows);
+        into.documents.extend(rows);
         Ok(())
     }
 
@@ -351,8 +354,7 @@ mod tests {
     fn perplexity_is_that_of_normalised_rates() {
         // Rates 2, 1, 1, 1/2; held out are one of the first word and two of the last: ((9/4) 9²)^(1/3).
         let found = log_likelihood(&shares(&[2.0, 0.5], 4.5), &[1.0, 2.0]);
-        let mut measured = Measured::default();
-        measured.add(&[[found, found, 0.0, 3.0, 1.0]]);
+        let measured = Measured { documents: vec![[found, found, 0.0, 3.0, 1.0]] };
         assert!((measured.heldout().perplexity - 182.25_f64.cbrt()).abs() < 1e-9);
     }
 }

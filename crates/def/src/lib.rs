@@ -12,6 +12,7 @@
 
 mod activity;
 mod adam;
+mod annealed;
 mod burst;
 mod checkpoint;
 pub mod corpus;

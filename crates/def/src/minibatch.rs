@@ -9,7 +9,7 @@ use crate::network::{Network, Pass};
 use crate::settings::Settings;
 use crate::shape::Shape;
 use crate::weights::LayerWeights;
-use hyperprior_math::random::stream;
+use hyperprior_math::random::{TextPurpose, stream};
 use hyperprior_math::single::{DRAWS, Lanes, Tile};
 
 /// Documents that one thread processes at a time.
@@ -122,7 +122,11 @@ impl MinibatchChunk {
             }
             if let Some([at, first, second]) = &mut parameters[i] {
                 if shared.is_first {
-                    method.begin(shape, at);
+                    method.begin(
+                        shape,
+                        &mut stream(settings.seed, TextPurpose::DocumentStart.step(), 1 + *d as u64, 1),
+                        at,
+                    );
                 }
                 for local_step in 0..settings.local_steps {
                     value = self.estimator.step(&given, at, draws, &mut rng);

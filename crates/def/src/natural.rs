@@ -71,6 +71,24 @@ simd_fn!(
     pub(crate) fn ascend_counts(at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) = counts_kernel
 );
 
+#[inline(always)]
+fn log_counts_kernel<S: Simd>(s: S, at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) {
+    for (i, (at, gradient)) in at.iter_mut().zip(gradient).enumerate() {
+        let eta = load(s, &at.0);
+        let stiff = match words.get(i) {
+            Some(words) => (load(s, &words.0) + 1.0) * STIFF,
+            None => splat(s, 1.0),
+        };
+        let eta = eta + step(s, load(s, &gradient.0), exp(s, eta), splat(s, share) / stiff);
+        eta.max(splat(s, -FAR)).min(splat(s, FAR)).store_slice(&mut at.0);
+    }
+}
+
+simd_fn!(
+    /// The same for counts whose parameter is the log of their mean.
+    pub(crate) fn ascend_log_counts(at: &mut [Lanes], gradient: &[Lanes], words: &[Lanes], share: f32) = log_counts_kernel
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +136,21 @@ mod tests {
                     mean(at[0].0[0])
                 );
             }
+        }
+    }
+
+    #[test]
+    fn counts_move_alike_in_both_parameterisations() {
+        for (mean, signal) in [(0.02_f32, 3.0_f32), (1.3, -0.4), (7.0, 0.2)] {
+            let softplus = (f64::from(mean - RATE_MIN)).exp_m1().ln() as f32;
+            let (mut one, mut other) = ([Lanes([softplus; LANES])], [Lanes([mean.ln(); LANES])]);
+            // The derivatives along both parameters, of a bound whose derivative along the mean is the signal.
+            let slope = 1.0 / (1.0 + (-softplus).exp());
+            let words = [Lanes([4.0; LANES])];
+            ascend_counts(&mut one, &[Lanes([signal * slope; LANES])], &words, 0.3);
+            ascend_log_counts(&mut other, &[Lanes([signal * mean; LANES])], &words, 0.3);
+            let (one, other) = (one[0].0[3].exp().ln_1p() + RATE_MIN, other[0].0[3].exp());
+            assert!((one / other - 1.0).abs() < 1e-4, "{mean}: {one} and {other}");
         }
     }
 }

@@ -91,6 +91,7 @@ impl Network {
         let method = settings.method;
         let mut start = vec![Lanes::default(); method.parameters_len(shape)];
         method.start(shape, settings.activity, &mut rng, &mut start);
+        method.spread(shape, &mut rng, &mut start);
         Some(Self::new(terms_len, units, &start, &mut rng))
     }
 

@@ -192,3 +192,41 @@ fn invalid_settings_are_refused() {
     let training = Training::new(&corpus, &base()).unwrap();
     assert!(Predictor::new(&training, FitSettings::default().draws(0)).is_err());
 }
+
+/// Catches Conway–Maxwell counts whose fit ends below the Poisson fit that it starts from.
+#[test]
+fn conway_maxwell_counts_improve_on_poisson_ones() {
+    let bible = hyperprior_def::corpus::bible();
+    let (train, test) = bible.split(0.1, 1).unwrap();
+    let (train, test) = (bible.subset(&train), bible.subset(&test));
+    let layers = vec![Layer { family: Family::Poisson, width: 60 }];
+    let settings = Settings::default().layers(layers).method(Method::MeanField).epochs(10);
+    let of = |method: Method| -> f64 {
+        let settings = settings.clone().method(method);
+        let mut training = Training::new(&train, &settings).unwrap();
+        (0..settings.epochs).for_each(|_| {
+            training.run_epoch().unwrap();
+        });
+        let predictor = Predictor::new(&training, FitSettings::default()).unwrap();
+        predictor.heldout(&test, Holdout::Types).unwrap().elbo_per_word
+    };
+    let poisson = of(Method::MeanField);
+    for method in [Method::ConwayMaxwell, Method::ConwayMaxwellMixture(2)] {
+        let found = of(method);
+        assert!(found > poisson + 0.02, "{method}: {found}, and {poisson} with Poisson counts");
+    }
+}
+
+/// Until its points are spread, a mixture is its first point.
+#[test]
+fn a_mixture_that_has_not_begun_is_mean_field() {
+    let corpus = made(200);
+    let bounds = [Method::MeanField, Method::Mixture(8)].map(|method| {
+        let mut training = Training::new(&corpus, &settings(Family::Bernoulli, method)).unwrap();
+        (0..10).for_each(|_| {
+            training.run_epoch().unwrap();
+        });
+        training.bound(64) / corpus.tokens_len() as f64
+    });
+    assert!((bounds[0] - bounds[1]).abs() < 0.01, "{bounds:?}");
+}

@@ -83,6 +83,8 @@ pub enum TextPurpose {
     Dependence = u64::MAX - 5,
     /// The inference network.
     Network = u64::MAX - 6,
+    /// Annealed importance sampling of held-out documents.
+    Annealing = u64::MAX - 7,
 }
 
 impl TextPurpose {

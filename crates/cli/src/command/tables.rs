@@ -3,7 +3,7 @@
 use super::topics::chosen;
 use crate::error::CliError;
 use crate::studies::tables::settings::{
-    CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, WEIGHTS,
+    CURVE, DRAWS, EPOCHS, FAMILIES, LAYERS, MEASURED, METHODS, SEEDS, STEPS, TEMPERATURES, WEIGHTS,
 };
 use crate::studies::tables::{Choice, Flows, Job, Plan, Widths};
 use crate::topics::{Reading, at_least_one, name_of};
@@ -62,6 +62,9 @@ pub struct Tables {
     /// Largest number of held-out documents to evaluate, taken from all parts of the corpus
     #[arg(long, default_value_t = MEASURED, value_name = "N", value_parser = at_least_one)]
     measured: usize,
+    /// Temperatures of annealed importance sampling, which estimates the likelihood of each whole held-out document; 0 for none
+    #[arg(long, default_value_t = TEMPERATURES, value_name = "N")]
+    temperatures: usize,
     /// Numbers of steps at which to plot perplexity for the one-layer models, with the first seed
     #[arg(long, default_value = CURVE, value_delimiter = ',', value_name = "STEPS", value_parser = clap::value_parser!(u32).range(1..))]
     curve: Vec<u32>,
@@ -101,6 +104,7 @@ impl Tables {
                 draws: self.draws,
                 steps: self.steps,
                 measured: self.measured,
+                temperatures: self.temperatures,
             },
             out: self.out,
             json: self.json,

@@ -32,7 +32,7 @@ impl HeldOut {
             return Ok(Self::default());
         }
         let predictor = Predictor::new(training, FitSettings::default())?;
-        let [mut types, mut words] = [Measured::default(); 2];
+        let [mut types, mut words] = [Measured::default(), Measured::default()];
         let mut activity = Vec::new();
         watch.documents("held-out documents", len);
         for batch in in_batches(len) {

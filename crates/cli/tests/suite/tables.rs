@@ -57,6 +57,9 @@ fn every_cell_is_evaluated_and_saved() {
                 assert!((1.0..100.0).contains(&number(&form)), "{form} in {cell}");
             }
         }
+        // Every bound is below the likelihood that it bounds.
+        assert!((number("elbo_heldout") - 0.02..0.0).contains(&number("annealed")), "{cell}");
+        assert_eq!(["types", "hidden", "annealed", "words"].map(|of| len(&cell["each"][of])), [5; 4], "{cell}");
         assert!(number("unigram_perplexity") < 12.0 && number("completion_unigram_perplexity") < 12.0);
     }
     let counts = &found["no_worse"];
@@ -73,12 +76,20 @@ fn every_cell_is_evaluated_and_saved() {
     assert!(csv.starts_with(
         "family,layers,method,seed,documents,heldout_documents,measured_documents,elbo,elbo_heldout,elbo_visible,"
     ));
-    assert!(csv.replace("\"flow:2,10\"", "flow").lines().all(|row| row.split(',').count() == 18), "{csv}");
+    assert!(csv.replace("\"flow:2,10\"", "flow").lines().all(|row| row.split(',').count() == 19), "{csv}");
     let markdown = read("tables.md");
     let command = line.replace("reproduce", "```sh\nhyperprior reproduce");
-    for part in
-        [command.as_str(), "| poisson | 4 |", "|  | 4, flow:2,10 |", "(curve.png)", "epochs = 2", "fingerprint = "]
-    {
+    for part in [
+        command.as_str(),
+        "| poisson | 4 |",
+        "|  | 4, flow:2,10 |",
+        "by annealed importance sampling",
+        "| poisson | 4-2 | HVM | ",
+        "(curve.png)",
+        "epochs = 2",
+        "temperatures = 200",
+        "fingerprint = ",
+    ] {
         assert!(markdown.contains(part), "{part} is not in\n{markdown}");
     }
     assert!(read("curve.svg").starts_with("<svg") && out.join("curve.png").exists());
@@ -100,6 +111,20 @@ fn every_cell_is_evaluated_and_saved() {
     assert_eq!((len(&more["cells"]), len(&more["curve"])), (20, 12));
     assert_eq!(more["cells"].as_array().expect("cells")[..10], found["cells"].as_array().expect("cells")[..]);
     assert_ne!(more["cells"][10]["elbo"], more["cells"][0]["elbo"]);
+}
+
+/// Only discrete layers can be annealed, and only if asked for.
+#[test]
+fn cells_without_an_annealed_likelihood_have_none() {
+    let folder = Folder::new("tables-annealed");
+    let corpus = corpus(&folder);
+    for (name, options) in [("gamma", "--families gamma"), ("none", "--families poisson --temperatures 0")] {
+        let line = small(&corpus, &folder.path(name)).replace("--curve 3,6", "--no-curve");
+        let found = json(&format!("{line} {options} --methods mean-field,mixture:2 --flow none"));
+        for cell in found["cells"].as_array().expect("cells") {
+            assert!(cell["annealed"].is_null() && len(&cell["each"]["annealed"]) == 0, "{cell}");
+        }
+    }
 }
 
 /// With the same options, a cell and `topics` give the same numbers.
@@ -241,6 +266,7 @@ fn errors_have_codes_and_hints() {
         (line.replace("--epochs 2", "--epochs 3"), 64, "train.epochs was 2 and is now 3"),
         (line.replace("--steps 6", "--steps 7"), 64, "fit.steps was 6 and is now 7. Use the earlier options"),
         (line.replace("--measured 5", "--measured 4"), 64, "measured was 5 and is now 4"),
+        (format!("{line} --temperatures 3"), 64, "temperatures was 200 and is now 3"),
         (format!("{tables} bible --measured 0"), 64, "1 or more"),
         (format!("{line} --weights gamma"), 64, "train.weights was \"point\" and is now \"gamma\""),
         (line.replace(&corpus, "bible"), 64, "cells with another corpus or other settings"),

@@ -42,6 +42,8 @@ impl Estimator {
                     let (at, gradient) = (&mut at[tiles.clone()], &self.gradient[tiles]);
                     if layer.family == Family::Bernoulli {
                         natural::ascend_bits(at, gradient, size);
+                    } else if shape.is_conway_maxwell(l) {
+                        natural::ascend_log_counts(at, gradient, if l == 0 { given.seen.sums } else { &[] }, size);
                     } else {
                         natural::ascend_counts(at, gradient, if l == 0 { given.seen.sums } else { &[] }, size);
                     }

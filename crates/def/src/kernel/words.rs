@@ -27,7 +27,7 @@ impl<'a> Words<'a> {
 
     /// What is added to the background of an entry.
     #[inline(always)]
-    fn added(&self, entry: usize) -> f32 {
+    pub(crate) fn added(&self, entry: usize) -> f32 {
         self.earlier.get(entry).map_or(0.0, |earlier| earlier * self.bursts[self.terms[entry] as usize])
     }
 }

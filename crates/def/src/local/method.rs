@@ -144,24 +144,42 @@ impl Method {
         }
     }
 
-    /// The model that is fitted when this share of the steps is done. Mixtures are fitted from the start. Flows start from a
-    /// mean-field fit, and so do Gaussians if a network gives the parameters; if documents have their own parameters, the
-    /// dependence is added last, see [`Method::adds_dependence`].
+    /// The model that is fitted when this share of the steps is done. Mixtures and flows start from a mean-field fit, and so do
+    /// Gaussians if a network gives the parameters; if documents have their own parameters, the dependence of these is added last,
+    /// see [`Method::adds_dependence`]. A network gives the points of a mixture from the start.
     pub(crate) fn at(self, done: f32, has_network: bool) -> Self {
-        let is_mean_field = self.adds_dependence(has_network) || (done < ALONE && self.points().is_none());
-        if is_mean_field { Self::MeanField } else { self }
+        let is_whole = done >= ALONE || (has_network && self.points().is_some());
+        if is_whole && !self.adds_dependence(has_network) { self } else { Self::MeanField }
     }
 
-    /// How many of `steps` steps are mean-field before those of a flow, whose parameters do not move until then.
+    /// How many of `steps` steps are mean-field before those of a mixture, a flow or Conway–Maxwell counts, whose parameters do not
+    /// move until then.
     pub(crate) fn begins(self, steps: u32) -> u32 {
-        if matches!(self, Self::Flow(..)) { (ALONE * steps as f32).ceil() as u32 } else { 0 }
+        let waits = matches!(self, Self::Flow(..)) || self.is_conway_maxwell() || self.points().is_some();
+        if waits { (ALONE * steps as f32).ceil() as u32 } else { 0 }
     }
 
     /// Prepares the parameters for the first step that is not mean-field.
-    pub(crate) fn begin(self, shape: &Shape, parameters: &mut [Lanes]) {
+    pub(crate) fn begin(self, shape: &Shape, rng: &mut Stream, parameters: &mut [Lanes]) {
         if let Self::Flow(flow, inverse) = self {
             Flow::begin((flow, inverse), shape, parameters);
         }
+        self.spread(shape, rng, parameters);
+    }
+
+    /// Puts the points of a mixture around the first, with equal weights.
+    pub(crate) fn spread(self, shape: &Shape, rng: &mut Stream, out: &mut [Lanes]) {
+        let Some(points) = self.points() else { return };
+        let (n, len, mask) = (shape.tiles_len(), shape.lambda_len(), shape.lambda_mask());
+        for i in 1..points {
+            for j in 0..len {
+                for lane in 0..LANES {
+                    let apart = if j < n { APART * normal(rng) * mask[j].0[lane] } else { 0.0 };
+                    out[i * len + j].0[lane] = out[j].0[lane] + apart;
+                }
+            }
+        }
+        out[points * len] = Lanes::default();
     }
 
     /// Whether dependence is added after mean-field and the weights have converged.
@@ -210,7 +228,9 @@ impl Method {
 
     /// The kind of steps of a document's parameters.
     pub(crate) fn step_kind(self, shape: &Shape) -> StepKind {
-        if shape.lambda_len() > shape.tiles_len() || matches!(self, Self::Flow(..)) {
+        // Before Conway–Maxwell counts begin, they are Poisson.
+        let has_scales = shape.is_continuous() || (self != Self::MeanField && shape.lambda_len() > shape.tiles_len());
+        if has_scales || matches!(self, Self::Flow(..)) {
             return StepKind::Adam;
         }
         if self.rank() > 0 { StepKind::Both } else { StepKind::Natural }
@@ -221,20 +241,17 @@ impl Method {
         self.points().unwrap_or(1)
     }
 
-    /// Initial parameters: all latents at the given mean, and nearly mean-field.
+    /// Initial parameters: all latents at the given mean, and nearly mean-field. A mixture has one point until [`Method::begin`].
     pub(crate) fn start(self, shape: &Shape, mean: f32, rng: &mut Stream, out: &mut [Lanes]) {
         let (n, len) = (shape.tiles_len(), shape.lambda_len());
         let mask = shape.lambda_mask();
-        let mut normal = |size: f32, j: usize, lane: usize| {
-            let normal: f32 = StandardNormal.sample(rng);
-            size * normal * mask[j].0[lane]
-        };
+        let mut scaled = |size: f32, j: usize, lane: usize| size * normal(rng) * mask[j].0[lane];
         // μ first, so that all methods start from the same μ.
         for (l, layer) in shape.layers().iter().enumerate() {
             let at = shape.parameter(l, mean);
             for j in shape.tiles(l) {
                 for lane in 0..LANES {
-                    out[j].0[lane] = at * mask[j].0[lane] + normal(0.1, j, lane);
+                    out[j].0[lane] = at * mask[j].0[lane] + scaled(0.1, j, lane);
                 }
             }
             for j in shape.scales(l) {
@@ -243,23 +260,21 @@ impl Method {
         }
         for i in 0..self.rank() * n {
             for lane in 0..LANES {
-                out[len + i].0[lane] = normal(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
+                out[len + i].0[lane] = scaled(SPREAD / (self.rank() as f32).sqrt(), i % n, lane);
             }
         }
+        // The other points of a mixture wait.
         if let Some(points) = self.points() {
-            for i in 1..points {
-                for j in 0..len {
-                    for lane in 0..LANES {
-                        let apart = if j < n { normal(APART, j, lane) } else { 0.0 };
-                        out[i * len + j].0[lane] = out[j].0[lane] + apart;
-                    }
-                }
-            }
+            out[points * len].0[1..points].fill(WAITING);
         }
         if let Self::Flow(flow, inverse) = self {
             Flow::start((flow, inverse), shape, rng, out);
         }
     }
+}
+
+fn normal(rng: &mut Stream) -> f32 {
+    StandardNormal.sample(rng)
 }
 
 /// The kind of a step.
@@ -275,8 +290,10 @@ pub(crate) enum StepKind {
 
 /// The share of the steps that are mean-field.
 const ALONE: f32 = 0.5;
+/// The log weight of a point of a mixture that is not used yet.
+const WAITING: f32 = -1e30;
 /// The spread of the points of a mixture at the start.
-const APART: f32 = 1.0;
+const APART: f32 = 0.5;
 /// The spread of λ at the start: enough for the directions to differ.
 const SPREAD: f32 = 0.02;
 /// The size of the steps of U relative to those of μ.

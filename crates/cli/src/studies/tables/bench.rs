@@ -1,6 +1,6 @@
 //! Trains a cell, or resumes its training, and evaluates it on the held-out documents.
 
-use super::numbers::{Numbers, Point};
+use super::numbers::{Each, Numbers, Point};
 use super::plan::{Cell, spread};
 use super::settings::{BOUND_ROUNDS, CURVE_DOCUMENTS, Choice};
 use super::store::Store;
@@ -9,7 +9,7 @@ use crate::error::CliError;
 use crate::progress::StopFlag;
 use crate::topics::in_batches;
 use hyperprior_def::heldout::{Holdout, Measured, Predictor, unigram};
-use hyperprior_def::{Corpus, Trained, Training};
+use hyperprior_def::{Corpus, Family, Trained, Training};
 use std::time::{Duration, Instant};
 
 /// The time between checkpoints.
@@ -95,8 +95,8 @@ impl Bench<'_> {
     ) -> Result<Option<Numbers>, CliError> {
         let began = Instant::now();
         let predictor = Predictor::new(training, self.choice.fit())?;
-        let [mut types, mut words] = [Measured::default(); 2];
-        let mut whole = 0.0;
+        let [mut types, mut words] = [Measured::default(), Measured::default()];
+        let (mut whole, mut annealed) = (0.0, Vec::new());
         let len = self.test.documents_len();
         for batch in in_batches(len) {
             if self.stop.is_raised() {
@@ -105,9 +105,20 @@ impl Bench<'_> {
             predictor.measure(self.test, Holdout::Types, batch.clone(), &mut types)?;
             predictor.measure(self.test, Holdout::Tokens, batch.clone(), &mut words)?;
             // Added one by one, so that the sum does not depend on the batches.
-            predictor.infer(self.test, batch.clone()).iter().for_each(|found| whole += found.bound);
+            let fits = predictor.infer(self.test, batch.clone());
+            fits.iter().for_each(|found| whole += found.bound);
+            if self.choice.temperatures > 0 && matches!(cell.family, Family::Poisson | Family::Bernoulli) {
+                annealed.extend(predictor.annealed(self.test, batch.clone(), &fits, self.choice.temperatures)?);
+            }
             watch.advance(batch.len() as f64 * self.work.document(cell), &format!("document {}/{len}", batch.end));
         }
+        let words_of = |d: usize| self.test.document(d).1.iter().map(|x| f64::from(*x)).sum::<f64>();
+        let each = Each {
+            types: types.documents().map(|(types, _)| types).collect(),
+            hidden: types.documents().map(|(_, hidden)| hidden).collect(),
+            words: (0..annealed.len()).map(words_of).collect(),
+            annealed,
+        };
         let [types, words] = [types, words].map(|measured| measured.heldout());
         if !(types.hidden > 0.0 && words.hidden > 0.0) {
             return Err(CliError::Usage(
@@ -134,6 +145,8 @@ impl Bench<'_> {
             completion_perplexity: words.perplexity,
             completion_perplexity_averaged: words.perplexity_averaged,
             completion_unigram_perplexity: unigram(Holdout::Tokens)?,
+            annealed: each.annealed.iter().sum::<f64>() / each.words.iter().sum::<f64>(),
+            each,
             training_seconds,
             evaluation_seconds: began.elapsed().as_secs_f64(),
         }))

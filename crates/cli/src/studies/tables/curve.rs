@@ -66,7 +66,7 @@ pub fn draw(plan: &Plan, points: &[Point], folder: &Path) -> Result<Vec<PathBuf>
         title: format!("{family} {}", first.cell.layers),
         subtitle: what(measure).to_owned(),
         x: Axis::log("steps"),
-        y: Axis::linear(if measure.is_bound { "nats per word" } else { "perplexity" }),
+        y: Axis::linear(if measure.is_log { "nats per word" } else { "perplexity" }),
         points: points
             .iter()
             .filter(|point| point.cell.family == *family)

@@ -2,6 +2,7 @@
 
 mod bench;
 mod curve;
+mod gains;
 mod grid;
 mod heading;
 mod job;

@@ -35,9 +35,25 @@ pub struct Numbers {
     pub completion_perplexity_averaged: f64,
     #[serde(deserialize_with = "number")]
     pub completion_unigram_perplexity: f64,
+    /// ln p(words) per word of whole held-out documents by annealed importance sampling, given the weights.
+    #[serde(deserialize_with = "number")]
+    pub annealed: f64,
+    /// Document by document.
+    pub each: Each,
     /// The times of training and evaluation.
     pub training_seconds: f64,
     pub evaluation_seconds: f64,
+}
+
+/// The numbers of each evaluated document, from which differences get standard errors.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Each {
+    /// The log likelihood of hidden word types with means plugged in, and the number of hidden words.
+    pub types: Vec<f64>,
+    pub hidden: Vec<f64>,
+    /// The annealed likelihood of the whole document, and its number of words; empty without annealing.
+    pub annealed: Vec<f64>,
+    pub words: Vec<f64>,
 }
 
 /// A point of the curve of a cell.
@@ -71,37 +87,39 @@ pub struct Measure {
     pub name: &'static str,
     /// Its name in tables.
     pub label: &'static str,
-    /// Whether it is a bound, where larger is better, and not a perplexity.
-    pub is_bound: bool,
+    /// Whether it is a log likelihood or a bound on one, where larger is better, and not a perplexity.
+    pub is_log: bool,
     /// The number.
     pub of: fn(&Numbers) -> f64,
 }
 
 /// All measures.
-pub const MEASURES: [Measure; 7] = [
-    Measure { name: "elbo", label: "training bound", is_bound: true, of: |n| n.elbo },
-    Measure { name: "elbo_heldout", label: "held-out bound", is_bound: true, of: |n| n.elbo_heldout },
-    Measure { name: "elbo_visible", label: "visible bound", is_bound: true, of: |n| n.elbo_visible },
-    Measure { name: "heldout_perplexity", label: "types plug-in", is_bound: false, of: |n| n.heldout_perplexity },
+pub const MEASURES: [Measure; 8] = [
+    Measure { name: "elbo", label: "training bound", is_log: true, of: |n| n.elbo },
+    Measure { name: "elbo_heldout", label: "held-out bound", is_log: true, of: |n| n.elbo_heldout },
+    Measure { name: "elbo_visible", label: "visible bound", is_log: true, of: |n| n.elbo_visible },
+    Measure { name: "heldout_perplexity", label: "types plug-in", is_log: false, of: |n| n.heldout_perplexity },
     Measure {
         name: "heldout_perplexity_averaged",
         label: "types averaged",
-        is_bound: false,
+        is_log: false,
         of: |n| n.heldout_perplexity_averaged,
     },
-    Measure { name: "completion_perplexity", label: "words plug-in", is_bound: false, of: |n| n.completion_perplexity },
+    Measure { name: "completion_perplexity", label: "words plug-in", is_log: false, of: |n| n.completion_perplexity },
     Measure {
         name: "completion_perplexity_averaged",
         label: "words averaged",
-        is_bound: false,
+        is_log: false,
         of: |n| n.completion_perplexity_averaged,
     },
+    Measure { name: "annealed", label: "annealed likelihood", is_log: true, of: |n| n.annealed },
 ];
 
 /// The places in [`MEASURES`] of those with their own tables.
 pub const BOUNDS: std::ops::Range<usize> = 0..3;
 pub const PLUG_IN: usize = 3;
 pub const AVERAGED: usize = 4;
+pub const ANNEALED: usize = 7;
 
 impl Measure {
     /// Whether one number is no worse than another. NaN is worse than any number.
@@ -109,14 +127,14 @@ impl Measure {
         if one.is_nan() || other.is_nan() {
             return !one.is_nan();
         }
-        if self.is_bound { one >= other } else { one <= other }
+        if self.is_log { one >= other } else { one <= other }
     }
 
     /// A value as text.
     pub fn show(&self, value: f64) -> String {
         match value {
             value if !value.is_finite() => "–".to_owned(),
-            value if self.is_bound => format!("{value:.4}"),
+            value if self.is_log => format!("{value:.4}"),
             value => format!("{value:.1}"),
         }
     }

@@ -3,7 +3,7 @@
 use super::curve;
 use super::grid::{Entry, Section};
 use super::heading::heading;
-use super::numbers::{AVERAGED, BOUNDS, MEASURES, Measure, Numbers, PLUG_IN, Point};
+use super::numbers::{ANNEALED, AVERAGED, BOUNDS, MEASURES, Measure, Numbers, PLUG_IN, Point};
 use super::paper::{NOTE, REFERENCES};
 use super::plan::{Cell, FLOW, Plan, Widths};
 use super::settings::{Choice, HELDOUT};
@@ -55,10 +55,10 @@ pub struct Summary<'a> {
 }
 
 /// A row of the tables: a model with the methods of the columns, or with the paper's flows instead of the hierarchical model.
-struct Row<'a> {
-    family: Family,
-    layers: &'a Widths,
-    methods: Vec<Method>,
+pub(super) struct Row<'a> {
+    pub(super) family: Family,
+    pub(super) layers: &'a Widths,
+    pub(super) methods: Vec<Method>,
     is_flow: bool,
 }
 
@@ -125,7 +125,7 @@ impl Report<'_> {
         }
     }
 
-    fn in_order(&self) -> impl Iterator<Item = &Numbers> {
+    pub(super) fn in_order(&self) -> impl Iterator<Item = &Numbers> {
         self.plan.cells().into_iter().filter_map(|cell| self.cells.iter().find(|numbers| numbers.cell == cell))
     }
 
@@ -156,13 +156,16 @@ impl Report<'_> {
 
     fn sections(&self) -> Vec<Section> {
         let mut sections = vec![self.perplexity(PLUG_IN, "plug-in"), self.perplexity(AVERAGED, "averaged over z")];
-        sections.extend([self.bounds(), self.each()]);
+        sections.push(self.bounds());
+        sections.extend((self.choice.temperatures > 0).then(|| self.annealed()));
+        sections.push(self.gains());
+        sections.push(self.each());
         sections.extend(curve::sections(self.plan, self.points));
         sections
     }
 
     /// The rows, model by model.
-    fn rows(&self) -> Vec<Row<'_>> {
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
         let mut rows = Vec::new();
         for &family in &self.plan.families {
             for layers in &self.plan.layers {
@@ -290,6 +293,22 @@ impl Report<'_> {
         }
     }
 
+    fn annealed(&self) -> Section {
+        let (rows, measure) = (self.rows(), &MEASURES[ANNEALED]);
+        let mut header = vec!["family".to_owned(), "layers".to_owned()];
+        header.extend(self.columns().into_iter().map(heading));
+        let line = |(i, row): (usize, &Row)| {
+            let before = i.checked_sub(1).map(|before| &rows[before]);
+            self.first_columns(row, before).into_iter().chain(self.compared(row, measure)).collect()
+        };
+        Section {
+            title: "Log likelihood per word of whole held-out documents, by annealed importance sampling".to_owned(),
+            header,
+            rows: rows.iter().enumerate().map(line).collect(),
+            notes: vec![self.marked("Larger is better")],
+        }
+    }
+
     /// All cells.
     fn each(&self) -> Section {
         let mut header: Vec<String> = ["family", "layers", "method", "seed"].map(str::to_owned).to_vec();
@@ -339,7 +358,7 @@ impl Report<'_> {
             let all: Vec<String> = MEASURES
                 .iter()
                 .map(|measure| {
-                    let label = if measure.is_bound { "" } else { "perplexity of " };
+                    let label = if measure.is_log { "" } else { "perplexity of " };
                     format!("{label}{} in {}", measure.label, count.no_worse[measure.name])
                 })
                 .collect();

@@ -23,6 +23,8 @@ pub const STEPS: u32 = 300;
 /// training.
 pub const HELDOUT: f64 = 0.1;
 pub const MEASURED: usize = 300;
+/// Temperatures of annealed importance sampling.
+pub const TEMPERATURES: usize = 200;
 /// Draws for the training bound, in units of eight.
 pub const BOUND_ROUNDS: u64 = 8;
 /// The steps of the curve, and its largest number of documents.
@@ -44,6 +46,8 @@ pub struct Choice {
     pub steps: u32,
     /// The largest number of held-out documents to evaluate.
     pub measured: usize,
+    /// Temperatures of annealed importance sampling of held-out documents; 0 for none.
+    pub temperatures: usize,
 }
 
 impl Choice {
@@ -73,6 +77,7 @@ impl Choice {
             version: env!("CARGO_PKG_VERSION"),
             heldout: HELDOUT,
             measured: self.measured,
+            temperatures: self.temperatures,
             bound_rounds: BOUND_ROUNDS,
             curve_documents: CURVE_DOCUMENTS,
             corpus: Read {
@@ -93,6 +98,7 @@ struct Facts {
     version: &'static str,
     heldout: f64,
     measured: usize,
+    temperatures: usize,
     bound_rounds: u64,
     curve_documents: usize,
     corpus: Read,
@@ -142,7 +148,15 @@ mod tests {
     #[test]
     fn differences_are_named() {
         let words = WordCounts::Poisson;
-        let choice = Choice { weights: WEIGHTS, words, epochs: EPOCHS, draws: DRAWS, steps: STEPS, measured: MEASURED };
+        let choice = Choice {
+            weights: WEIGHTS,
+            words,
+            epochs: EPOCHS,
+            draws: DRAWS,
+            steps: STEPS,
+            measured: MEASURED,
+            temperatures: TEMPERATURES,
+        };
         let bible = hyperprior_def::corpus::bible();
         let facts = choice.facts(&bible).expect("facts");
         let kept: Table = toml::from_str(&toml::to_string_pretty(&facts).expect("TOML")).expect("TOML");

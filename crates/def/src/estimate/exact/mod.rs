@@ -1,6 +1,7 @@
 //! Compares the estimator with enumeration: at any noise, its mean over z is the derivative of the bound. Means over continuous
 //! latents are computed by quadrature.
 
+mod annealed;
 mod bursts;
 mod flow;
 mod mixture;
@@ -45,6 +46,7 @@ fn case_of(layers: &[(Family, usize)], method: Method, posterior: WeightPosterio
     let layer_weights = LayerWeights::all(&shape, posterior, 0.4, 0.7, &mut rng);
     let mut parameters = vec![Lanes::default(); method.parameters_len(&shape)];
     method.start(&shape, 0.35, &mut rng, &mut parameters);
+    method.spread(&shape, &mut rng, &mut parameters);
     // Far enough from mean-field for dependence to matter.
     let n = shape.lambda_len();
     if let Method::Flow(flow, inverse) = method {
