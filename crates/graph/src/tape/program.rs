@@ -97,6 +97,10 @@ impl Tape {
             Kind::Unary(Unary::Exp | Unary::Log | Unary::Sigmoid | Unary::Softplus | Unary::Reciprocal) => 6,
             // These are not vectorised.
             Kind::Unary(_) | Kind::Binary(Binary::XLogY | Binary::Power) => 30,
+            // Nor are these: series, continued fractions and quadrature.
+            Kind::Ternary(Ternary::LogBetaBelow) => 1500,
+            Kind::Binary(Binary::LogPoissonExcess) => 8000,
+            Kind::Binary(Binary::LogGammaBelow | Binary::LogGammaAbove) => 20_000,
             Kind::Binary(_) | Kind::Ternary(_) => 2,
             Kind::Select { .. } => 4,
             Kind::LogProduct { terms_len } => 14 + 2 * terms_len as usize,
