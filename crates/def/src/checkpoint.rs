@@ -7,7 +7,7 @@ use crate::corpus::Corpus;
 use crate::error::{Error, Result};
 use crate::network::Network;
 use crate::settings::Settings;
-use crate::train::Training;
+use crate::train::{Choice, Training};
 use crc32fast::Hasher;
 use hyperprior::checkpoint::{ChecksumReader, ChecksumWriter, DAMAGED_HEAD};
 use hyperprior_math::single::Lanes;
@@ -32,6 +32,9 @@ struct Head {
     network: Option<u32>,
     /// The bits of the objective, epoch by epoch.
     history: Vec<u64>,
+    /// What the method turned out to be, if it was chosen.
+    #[serde(default)]
+    choice: Option<Choice>,
     corpus: u32,
 }
 
@@ -66,6 +69,7 @@ impl<'a> Training<'a> {
                 .collect(),
             network: self.network.as_ref().map(Network::number),
             history: self.history.iter().map(|x| x.to_bits()).collect(),
+            choice: self.choice.clone(),
             corpus: self.corpus.fingerprint(),
         };
         let mut out = ChecksumWriter::new(out, FORMAT, &head)?;
@@ -97,6 +101,7 @@ impl<'a> Training<'a> {
         }
         training.epoch = head.epoch;
         training.step = head.step;
+        training.choice = head.choice;
         training.history = head.history.into_iter().map(f64::from_bits).collect();
         for (layer_weights, numbers) in training.layer_weights.iter_mut().zip(&head.adam) {
             layer_weights.adam_mut().iter_mut().zip(numbers).for_each(|(adam, number)| adam.set_number(*number));

@@ -192,7 +192,13 @@ impl<'a> Predictor<'a> {
         if let Some(network) = self.network {
             network.forward(&words, &mut Pass::default(), &mut at);
         }
-        let steps = if self.network.is_some() { 0 } else { self.settings.steps };
+        // All methods take as many steps: where dependence comes last, a third of them are for it.
+        let adds = self.method.adds_dependence(self.network.is_some());
+        let steps = match self.settings.steps {
+            _ if self.network.is_some() => 0,
+            steps if adds => (2 * steps).div_ceil(3),
+            steps => steps,
+        };
         for step in 0..steps {
             let done = step as f32 / steps as f32;
             let method = self.method.at(done, false);
@@ -209,7 +215,7 @@ impl<'a> Predictor<'a> {
         let last = stream(self.seed, STEP, index, 3);
         estimator.set_method(self.method, shape);
         if self.network.is_none() {
-            estimator.add_dependence(self.method, &given, &mut at, self.settings, &last);
+            estimator.add_dependence(self.method, &given, &mut at, FitSettings { steps, ..self.settings }, &last);
             estimator.fit_mixture_weights(&given, &mut at, &last);
         }
         estimator.set_method(self.method.of(shape, &at), shape);

@@ -230,3 +230,96 @@ fn a_mixture_that_has_not_begun_is_mean_field() {
     });
     assert!((bounds[0] - bounds[1]).abs() < 0.01, "{bounds:?}");
 }
+
+/// What `hvm` chooses is the training with that method; where it is mean-field, to the last digit. Catches a choice that leaves a trace
+/// in the training, and one that a resumed training makes differently.
+#[test]
+fn hvm_is_the_method_that_it_chooses() {
+    let corpus = made(300);
+    for family in [Family::Poisson, Family::Bernoulli, Family::Gamma] {
+        let settings = settings(family, Method::Hvm).epochs(12);
+        let mut whole = Training::new(&corpus, &settings).unwrap();
+        let mut files: Vec<Vec<u8>> = Vec::new();
+        for _ in 0..settings.epochs {
+            assert_eq!(whole.is_due(), whole.epoch() == 6);
+            assert_eq!(whole.choice().is_some(), whole.epoch() > 6);
+            let mut file = Vec::new();
+            whole.save(&mut file).unwrap();
+            files.push(file);
+            whole.run_epoch().unwrap();
+        }
+        let choice = whole.choice().unwrap().clone();
+        assert_eq!((choice.documents, choice.method), (30, whole.settings().method));
+        assert_eq!(whole.wanted(), settings);
+        let candidates: Vec<Method> = choice.candidates.iter().map(|candidate| candidate.method).collect();
+        let expected = match family {
+            Family::Poisson => vec![Method::Mixture(8), Method::ConwayMaxwell],
+            Family::Bernoulli => vec![Method::Mixture(8)],
+            _ => vec![Method::LowRank(8)],
+        };
+        assert_eq!(candidates, expected);
+        assert!(choice.candidates.iter().all(|one| one.annealed.is_some() == (family != Family::Gamma)));
+        // Before the choice, at it, and after it.
+        for epoch in [3, 6, 9] {
+            let mut resumed = Training::load(&corpus, files[epoch].as_slice()).unwrap();
+            for _ in epoch..12 {
+                resumed.run_epoch().unwrap();
+            }
+            assert_eq!((whole.history(), whole.choice()), (resumed.history(), resumed.choice()));
+            assert_eq!(whole.bound(1), resumed.bound(1));
+        }
+        if choice.method == Method::MeanField {
+            let mut other = Training::new(&corpus, &settings.clone().method(Method::MeanField)).unwrap();
+            for _ in 0..12 {
+                other.run_epoch().unwrap();
+            }
+            assert_eq!((whole.history(), whole.bound(1)), (other.history(), other.bound(1)));
+        }
+    }
+}
+
+/// A choice that is stopped leaves the training where it was. With few documents, or few epochs, there is nothing to choose.
+#[test]
+fn a_choice_can_be_stopped_or_idle() {
+    let corpus = made(300);
+    let settings = settings(Family::Poisson, Method::Hvm).epochs(4);
+    let mut training = Training::new(&corpus, &settings).unwrap();
+    (0..2).for_each(|_| {
+        training.run_epoch().unwrap();
+    });
+    let before = training.bound(1);
+    let mut asked = Vec::new();
+    training
+        .choose(&mut |method| {
+            asked.push(method);
+            asked.len() < 5
+        })
+        .unwrap();
+    assert_eq!((asked[0], asked.last()), (Method::MeanField, Some(&Method::Mixture(8))));
+    assert!(training.is_due() && training.choice().is_none() && training.bound(1) == before);
+    for (documents, epochs) in [(150, 4), (300, 3)] {
+        let corpus = made(documents);
+        let mut training = Training::new(&corpus, &settings.clone().epochs(epochs)).unwrap();
+        (0..epochs).for_each(|_| {
+            training.run_epoch().unwrap();
+        });
+        let choice = training.choice().unwrap();
+        assert_eq!((choice.method, choice.documents, choice.candidates.len()), (Method::MeanField, 0, 0));
+    }
+}
+
+/// With one layer of counts, dependence cannot improve the bound; what moves is the location. Catches a gain that is measured from the
+/// old location.
+#[test]
+fn counts_in_one_layer_keep_no_dependence() {
+    let corpus = made(300);
+    let layers = vec![Layer { family: Family::Poisson, width: 8 }];
+    let settings = settings(Family::Poisson, Method::LowRank(8)).layers(layers).epochs(4);
+    let mut training = Training::new(&corpus, &settings).unwrap();
+    (0..4).for_each(|_| {
+        training.run_epoch().unwrap();
+    });
+    assert_eq!(training.dependent_len(), Some(0));
+    let mean_field = Training::new(&corpus, &settings.clone().method(Method::MeanField)).unwrap();
+    assert_eq!(mean_field.dependent_len(), None);
+}

@@ -80,6 +80,12 @@ impl Trained {
         PyBytes::new(py, &self.saved)
     }
 
+    /// The variational model of a document: what hvm turned out to be, or what was asked for.
+    #[getter]
+    fn method(&self) -> String {
+        self.trained.settings().method.to_string()
+    }
+
     /// The weights between a layer and the one below, or the terms for layer 0: a row for each latent.
     fn weights<'py>(&self, py: Python<'py>, layer: usize) -> PyResult<Bound<'py, PyArray2<f64>>> {
         let terms = self.trained.terms();
@@ -178,8 +184,14 @@ fn train(corpus: &Corpus, settings: &Settings, watch: &mut Watch) -> Result<Outc
     let mut training = Training::new(corpus, settings).map_err(|error| error.to_string())?;
     let words = corpus.tokens_len() as f64;
     for number in 1..=settings.epochs {
+        let epochs = settings.epochs.into();
+        let goes_on = &mut |_| watch.report("epochs", (number - 1).into(), epochs, None).is_continue();
+        training.choose(goes_on).map_err(|error| error.to_string())?;
+        if training.is_due() {
+            break;
+        }
         let epoch = training.run_epoch().map_err(|error| error.to_string())?;
-        if watch.report("epochs", number.into(), settings.epochs.into(), Some(epoch.objective / words)).is_break() {
+        if watch.report("epochs", number.into(), epochs, Some(epoch.objective / words)).is_break() {
             break;
         }
     }

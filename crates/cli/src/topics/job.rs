@@ -134,7 +134,7 @@ impl Job {
     /// Checks that a checkpoint belongs to this run. It belongs to an earlier one if this run was killed after writing its
     /// configuration and before removing the old checkpoint.
     fn same_settings(&self, training: &Training) -> Result<(), CliError> {
-        if *training.settings() == self.config.train {
+        if training.wanted() == self.config.train {
             return Ok(());
         }
         let reason = "its settings differ from those in config.toml";
@@ -175,6 +175,14 @@ fn run_epochs(
     }
     while training.epoch() < epochs && !stop.is_raised() {
         let began = Instant::now();
+        training.choose(&mut |method| {
+            watch.say(format!("trying {method}"));
+            !stop.is_raised()
+        })?;
+        if training.is_due() {
+            saver.save(training, watch);
+            break;
+        }
         let epoch = training.run_epoch()?;
         // From here on there are topics to report.
         stop.mark_results();

@@ -6,6 +6,7 @@ use super::summary::TopicsReport;
 use crate::render::terminal::table;
 use hyperprior_def::heldout::Heldout;
 use hyperprior_def::topics::{Theme, Topic, Word};
+use hyperprior_def::{Candidate, Choice, Gain, Method};
 use std::fmt::Write as _;
 
 /// The largest number of topics shown per layer.
@@ -19,6 +20,9 @@ pub fn report(summary: &TopicsReport) -> String {
     }
     if let Some(perplexity) = &summary.heldout.perplexity {
         let _ = write!(out, "\n{}", perplexities(perplexity));
+    }
+    if let Some(choice) = summary.training.choice().filter(|choice| !choice.candidates.is_empty()) {
+        let _ = write!(out, "\n{}", candidates(choice));
     }
     for (i, warning) in summary.warnings().iter().enumerate() {
         let _ = writeln!(out, "{}Warning: {warning}.", if i == 0 { "\n" } else { "" });
@@ -46,10 +50,16 @@ fn facts(summary: &TopicsReport) -> Vec<(&'static str, String)> {
     let overdispersion = summary.training.overdispersion();
     let words =
         (overdispersion > 1.0).then(|| ("words", format!("negative binomial, variance {overdispersion:.2} × mean")));
-    let mut facts = vec![
-        ("layers", describe(&settings.layers)),
-        ("method", format!("{}, {} weights", settings.method, settings.weights)),
-    ];
+    let method = match summary.training.choice() {
+        Some(choice) => format!("{}: {}", Method::Hvm, choice.method),
+        None => settings.method.to_string(),
+    };
+    let mut facts =
+        vec![("layers", describe(&settings.layers)), ("method", format!("{method}, {} weights", settings.weights))];
+    if let Some(dependent) = summary.training.dependent_len() {
+        let [dependent, all] = [dependent, summary.train.documents_len()].map(|len| grouped(len as u64));
+        facts.push(("dependence", format!("kept in {dependent} of {all} documents")));
+    }
     facts.extend(words);
     facts.extend([
         ("epochs", format!("{}{epochs}", summary.training.epoch())),
@@ -57,6 +67,15 @@ fn facts(summary: &TopicsReport) -> Vec<(&'static str, String)> {
         ("ELBO", format!("{:.4} per word", summary.elbo)),
     ]);
     facts
+}
+
+/// What the methods that were tried gained over mean-field.
+fn candidates(choice: &Choice) -> String {
+    let show = |gain: Option<Gain>| gain.map_or_else(|| "–".to_owned(), |gain| gain.to_string());
+    let row = |one: &Candidate| vec![one.method.to_string(), show(one.hidden_types), show(one.annealed)];
+    let rows: Vec<Vec<String>> = choice.candidates.iter().map(row).collect();
+    let of = format!("nats per word over mean-field, {} documents", choice.documents);
+    table::render(&[of.as_str(), "hidden types", "whole documents"], &rows)
 }
 
 /// The perplexity of hidden words, with that of a unigram model.

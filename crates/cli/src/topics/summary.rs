@@ -3,7 +3,7 @@
 use super::heldout::HeldOut;
 use hyperprior::report::SCHEMA;
 use hyperprior_def::topics::{Theme, Word};
-use hyperprior_def::{Activity, Corpus, Topics, Training, WeightPosterior};
+use hyperprior_def::{Activity, Choice, Corpus, Topics, Training, WeightPosterior};
 use serde::Serialize;
 
 /// The results.
@@ -41,6 +41,10 @@ pub struct Summary<'a> {
     families: Vec<String>,
     layers: Vec<usize>,
     method: String,
+    /// What `hvm` turned out to be.
+    choice: Option<&'a Choice>,
+    /// The number of training documents whose Gaussian keeps dependence.
+    dependent_documents: Option<usize>,
     weights: String,
     words: String,
     /// The variance of a word's count divided by its mean, given the latents, averaged over all words.
@@ -143,7 +147,9 @@ impl TopicsReport<'_> {
             family: settings.layers[0].family.to_string(),
             families: settings.layers.iter().map(|layer| layer.family.to_string()).collect(),
             layers: settings.layers.iter().map(|layer| layer.width).collect(),
-            method: settings.method.to_string(),
+            method: self.training.wanted().method.to_string(),
+            choice: self.training.choice(),
+            dependent_documents: self.training.dependent_len(),
             weights: settings.weights.to_string(),
             words: settings.words.to_string(),
             overdispersion: self.training.overdispersion(),

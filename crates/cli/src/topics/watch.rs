@@ -2,6 +2,7 @@
 
 use hyperprior_def::Epoch;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::borrow::Cow;
 use std::time::{Duration, Instant};
 
 /// Shows epochs on standard error.
@@ -63,7 +64,7 @@ impl Watch {
     }
 
     /// Shows the name of the next phase.
-    pub fn say(&self, words: &'static str) {
+    pub fn say(&self, words: impl Into<Cow<'static, str>>) {
         self.bar.set_message(words);
         self.bar.tick();
     }

@@ -13,7 +13,9 @@ fn the_bible_has_topics() {
         stdout.starts_with("bible: 1,189 documents, 4,376 terms, 257,526 words; 24 held-out documents\n"),
         "{stdout}"
     );
-    for part in ["layers      6, 3 poisson\n", "hvm, gamma weights", "\nELBO ", "half of the word types hidden"] {
+    let chosen = ["hvm: ", "nats per word over mean-field, 116 documents ", "\nmixture:8 ", "\nconway-maxwell "];
+    let parts = ["layers      6, 3 poisson\n", ", gamma weights", "\nELBO ", "half of the word types hidden"];
+    for part in chosen.into_iter().chain(parts) {
         assert!(stdout.contains(part), "{part} is not in\n{stdout}");
     }
     let after = |header: &str| -> Vec<&str> {
@@ -37,6 +39,8 @@ fn the_summary_has_every_field() {
         "families",
         "layers",
         "method",
+        "choice",
+        "dependent_documents",
         "weights",
         "words",
         "overdispersion",
@@ -64,6 +68,11 @@ fn the_summary_has_every_field() {
     documented.sort_unstable();
     assert_eq!(keys, documented);
     assert_eq!((&found["schema"], &found["layers"], &found["epochs"]), (&json!(2), &json!([6, 3]), &json!(4)));
+    let candidates = found["choice"]["candidates"].as_array().expect("candidates");
+    let methods: Vec<&Value> = candidates.iter().map(|candidate| &candidate["method"]).collect();
+    assert_eq!(methods, [&json!("mixture:8"), &json!("conway-maxwell")]);
+    assert!(candidates.iter().all(|one| one["hidden_types"]["error"].is_f64() && one["annealed"]["mean"].is_f64()));
+    assert!(found["dependent_documents"].is_null());
     let lens = |value: &Value| -> Vec<usize> {
         value.as_array().expect("topics").iter().map(|words| words.as_array().expect("words").len()).collect()
     };

@@ -40,16 +40,22 @@ impl Estimator {
             self.ascend(method, given, [&mut *parameters, &mut first, &mut second], step + 1, size);
         }
         let after = parameters.to_vec();
-        let mut values = |scale: f32, rounds: usize, rng: &Stream| -> Vec<f64> {
-            shrink(&before, &after, scale, parameters);
+        let mut values = |location: &[Lanes], scale: f32, rounds: usize, rng: &Stream| -> Vec<f64> {
+            write(location, &after[range.start..], scale, parameters);
             let mut rng = rng.clone();
             (0..rounds).map(|_| f64::from(self.value(given, parameters, &mut rng))).collect()
         };
-        // All candidates use the same random numbers.
-        let without = values(0.0, TRIED, &own);
+        // All candidates use the same random numbers. The location has moved too, and may be better or worse than before; dependence
+        // has to be better than both locations without it.
+        let new = &after[..range.start];
+        let mut least_gain = |scale: f32, rounds: usize, rng: &Stream| -> (f64, f64) {
+            let with = values(new, scale, rounds, rng);
+            let gains = [&before, new].map(|location| gain(&with, &values(location, 0.0, rounds, rng)));
+            if gains[0].0 < gains[1].0 { gains[0] } else { gains[1] }
+        };
         let mut best = (0.0, 0.0);
         for scale in SCALES {
-            let (mean, error) = gain(&values(scale, TRIED, &own), &without);
+            let (mean, error) = least_gain(scale, TRIED, &own);
             if mean > best.0 && mean > SURE * error {
                 best = (mean, scale);
             }
@@ -57,22 +63,21 @@ impl Estimator {
         // The best of several is partly the luckiest, so it is confirmed on new random numbers.
         if best.1 > 0.0 {
             own.set_stream(own.get_stream() + 1);
-            let without = values(0.0, CONFIRMED, &own);
-            let (mean, error) = gain(&values(best.1, CONFIRMED, &own), &without);
+            let (mean, error) = least_gain(best.1, CONFIRMED, &own);
             if mean <= SURE * error {
                 best.1 = 0.0;
             }
         }
-        shrink(&before, &after, best.1, parameters);
+        write(if best.1 > 0.0 { new } else { &before }, &after[range.start..], best.1, parameters);
     }
 }
 
-/// Writes the parameters with a share of their dependence; without any, the parameters from before it was added.
-fn shrink(before: &[Lanes], after: &[Lanes], scale: f32, to: &mut [Lanes]) {
-    let (own, dependence) = to.split_at_mut(before.len());
-    own.copy_from_slice(if scale > 0.0 { &after[..before.len()] } else { before });
-    for (to, after) in dependence.iter_mut().zip(&after[before.len()..]) {
-        to.0 = after.0.map(|x| scale * x);
+/// Writes a location and a share of some dependence.
+fn write(location: &[Lanes], dependence: &[Lanes], share: f32, to: &mut [Lanes]) {
+    let (own, rest) = to.split_at_mut(location.len());
+    own.copy_from_slice(location);
+    for (to, from) in rest.iter_mut().zip(dependence) {
+        to.0 = from.0.map(|x| share * x);
     }
 }
 

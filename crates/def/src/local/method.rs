@@ -3,7 +3,7 @@
 use super::flow::Flow;
 use crate::adam::Units;
 use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::shape::{Family, Shape};
 use hyperprior_math::random::Stream;
 use hyperprior_math::single::{LANES, Lanes};
 use rand_distr::{Distribution, StandardNormal};
@@ -27,7 +27,8 @@ pub enum Method {
     ConwayMaxwellMixture(usize),
     /// The paper's model: a planar flow of the first length for λ, an inverse planar flow of the second for r.
     Flow(usize, usize),
-    /// The hierarchical variational model that performed best: a Gaussian of rank 8.
+    /// The method that describes or predicts new documents best: mean-field, or a hierarchical variational model that gains over it
+    /// on validation documents half way through the training. Until then, it is mean-field.
     #[default]
     Hvm,
 }
@@ -37,8 +38,9 @@ const RANK_MAX: usize = 16;
 /// The lengths of the paper's flows, and the largest.
 const FLOW: (usize, usize) = (2, 10);
 const FLOW_MAX: usize = 64;
-/// The rank of [`Method::Hvm`].
+/// The rank and the number of points of the candidates of [`Method::Hvm`].
 const RANK: usize = 8;
+const POINTS: usize = 8;
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
@@ -111,9 +113,25 @@ impl Method {
     pub(super) fn rank(self) -> usize {
         match self {
             Self::LowRank(rank) => rank,
-            Self::Hvm => RANK,
             _ => 0,
         }
+    }
+
+    /// What may be better than mean-field for these layers: dependence, and narrower factors for counts.
+    pub(crate) fn candidates(shape: &Shape) -> Vec<Self> {
+        if shape.is_continuous() {
+            return vec![Self::LowRank(RANK)];
+        }
+        let mut all = vec![Self::Mixture(POINTS)];
+        if shape.layers().iter().any(|layer| layer.family == Family::Poisson) {
+            all.push(Self::ConwayMaxwell);
+        }
+        all
+    }
+
+    /// The method of documents whose parameters a network computes, if `self` is wanted: there is no choice among methods then.
+    pub(crate) fn with_network(self) -> Self {
+        if self == Self::Hvm { Self::LowRank(RANK) } else { self }
     }
 
     /// The points of a mixture.
@@ -149,14 +167,19 @@ impl Method {
     /// see [`Method::adds_dependence`]. A network gives the points of a mixture from the start.
     pub(crate) fn at(self, done: f32, has_network: bool) -> Self {
         let is_whole = done >= ALONE || (has_network && self.points().is_some());
-        if is_whole && !self.adds_dependence(has_network) { self } else { Self::MeanField }
+        if is_whole && !self.adds_dependence(has_network) && self != Self::Hvm { self } else { Self::MeanField }
+    }
+
+    /// The step of `steps` at which [`Method::Hvm`] chooses: half way, where all methods begin to differ from mean-field.
+    pub(crate) fn chooses(steps: u32) -> u32 {
+        (ALONE * steps as f32).ceil() as u32
     }
 
     /// How many of `steps` steps are mean-field before those of a mixture, a flow or Conway–Maxwell counts, whose parameters do not
     /// move until then.
     pub(crate) fn begins(self, steps: u32) -> u32 {
         let waits = matches!(self, Self::Flow(..)) || self.is_conway_maxwell() || self.points().is_some();
-        if waits { (ALONE * steps as f32).ceil() as u32 } else { 0 }
+        if waits { Self::chooses(steps) } else { 0 }
     }
 
     /// Prepares the parameters for the first step that is not mean-field.
@@ -192,6 +215,7 @@ impl Method {
         let is_flat = |u: &Lanes| u.0.iter().all(|u| *u == 0.0);
         match self.dependence(shape) {
             Some(range) if parameters[range.clone()].iter().all(is_flat) => Self::MeanField,
+            _ if self == Self::Hvm => Self::MeanField,
             _ => self,
         }
     }

@@ -21,8 +21,8 @@ pub(crate) enum Noise {
 impl Noise {
     pub(crate) fn new(method: Method, shape: &Shape) -> Self {
         match method {
-            Method::MeanField | Method::ConwayMaxwell => Self::Point,
-            Method::LowRank(_) | Method::Hvm => Self::LowRank(Box::new(LowRank::new(method.rank(), shape))),
+            Method::MeanField | Method::ConwayMaxwell | Method::Hvm => Self::Point,
+            Method::LowRank(_) => Self::LowRank(Box::new(LowRank::new(method.rank(), shape))),
             Method::Mixture(points) | Method::ConwayMaxwellMixture(points) => {
                 Self::Mixture(Box::new(Mixture::new(points, shape)))
             }

@@ -1,6 +1,7 @@
 //! Training: each minibatch takes steps of its documents' own parameters, then of the weights.
 
 mod batch;
+mod choice;
 mod start;
 
 use crate::burst::{Bursts, Text, Tokens, WordCounts, mean_length};
@@ -10,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::estimate::{Estimator, Given};
 use crate::expected::expected;
 use crate::kernel::layer::Link;
+use crate::local::Method;
 use crate::memory;
 use crate::minibatch::{CHUNK, MinibatchChunk};
 use crate::network::{Network, Pass};
@@ -23,6 +25,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use start::term_weights;
 use std::borrow::Cow;
+
+pub use choice::{Candidate, Choice};
 
 /// The result of an epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -51,6 +55,8 @@ pub struct Training<'a> {
     pub(crate) step: u64,
     /// The words one by one, and how they come in bursts, if they do.
     pub(crate) bursty: Option<(Tokens, Bursts)>,
+    /// What [`crate::Method::Hvm`] turned out to be.
+    pub(crate) choice: Option<Choice>,
     chunks: Vec<MinibatchChunk>,
     device: OnDevice,
 }
@@ -91,7 +97,11 @@ impl<'a> Training<'a> {
                 reason: "at least one document must have a word",
             });
         }
-        let method = settings.method;
+        let mut settings = settings.clone();
+        if settings.amortize.is_some() {
+            settings.method = settings.method.with_network();
+        }
+        let (settings, method) = (&settings, settings.method);
         let shape = Shape::with(&settings.layers, method.is_conway_maxwell())?;
         memory::check(settings, &shape, corpus.terms_len(), corpus.documents_len())?;
         let mut rng = stream(settings.seed, START, 0, 0);
@@ -121,6 +131,7 @@ impl<'a> Training<'a> {
             history: Vec::new(),
             step: 0,
             bursty: is_bursty.then(|| (Tokens::of(documents), Bursts::new(corpus))),
+            choice: None,
             chunks: vec![chunk; chunks_len],
             shape,
             device: OnDevice::default(),
@@ -191,6 +202,21 @@ impl<'a> Training<'a> {
         text_of(self.corpus, self.bursty.as_ref())
     }
 
+    /// The settings that were asked for: those of the training, before [`crate::Method::Hvm`] was decided.
+    pub fn wanted(&self) -> Settings {
+        let settings = self.settings.clone();
+        if self.choice.is_some() { settings.method(Method::Hvm) } else { settings }
+    }
+
+    /// The number of documents whose Gaussian keeps dependence; `None` for methods that do not add it document by document.
+    pub fn dependent_len(&self) -> Option<usize> {
+        let method = self.settings.method;
+        let keeps = |d: &usize| method.of(&self.shape, &self.own(*d)) != Method::MeanField;
+        method
+            .adds_dependence(self.network.is_some())
+            .then(|| (0..self.corpus.documents_len()).into_par_iter().filter(keeps).count())
+    }
+
     /// The share of all counts that the background explains.
     pub fn background_share(&self) -> f64 {
         let documents = self.corpus.documents_len() as f64;
@@ -245,9 +271,22 @@ impl<'a> Training<'a> {
     /// One pass over all documents.
     ///
     /// # Errors
-    /// [`Error::Device`] if a GPU fails.
+    /// [`Error::Device`] if a GPU fails, and the errors of [`Training::choose`].
     pub fn run_epoch(&mut self) -> Result<Epoch> {
+        self.choose(&mut |_| true)?;
+        let elbo = self.pass(&[])?;
+        if self.epoch == self.settings.epochs {
+            self.finish();
+        }
+        let objective = elbo + self.of_weights();
+        self.history.push(objective);
+        Ok(Epoch { number: self.epoch, objective })
+    }
+
+    /// The minibatches of an epoch without some documents, which are in order. Returns the sum of the documents' bounds.
+    fn pass(&mut self, without: &[usize]) -> Result<f64> {
         let mut order: Vec<usize> = (0..self.corpus.documents_len()).collect();
+        order.retain(|d| without.binary_search(d).is_err());
         order.shuffle(&mut stream(self.settings.seed, ORDER, u64::from(self.epoch), 0));
         let mut elbo = 0.0;
         // Minibatches of nearly equal size: each is scaled up to the corpus, and a last one of few documents would be noisy.
@@ -260,12 +299,7 @@ impl<'a> Training<'a> {
             device.download(&mut self.terms, &mut self.local[0])?;
         }
         self.epoch += 1;
-        if self.epoch == self.settings.epochs {
-            self.finish();
-        }
-        let objective = elbo + self.of_weights();
-        self.history.push(objective);
-        Ok(Epoch { number: self.epoch, objective })
+        Ok(elbo)
     }
 
     /// Fits what waits for the final weights: the weights of mixtures, and the dependence that is added to mean-field.

@@ -31,8 +31,9 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     Args:
         layers: The widths of the layers, the one next to the words first; `"bernoulli:30"` also sets the layer's family.
         family: The family of the other layers: poisson, bernoulli, gaussian or gamma.
-        method: The variational model of a document: mean-field, conway-maxwell, hvm, mixture:J,
-            conway-maxwell-mixture:J, low-rank:R or flow:L,M.
+        method: The variational model of a document: hvm, mean-field, conway-maxwell, mixture:J,
+            conway-maxwell-mixture:J, low-rank:R or flow:L,M. hvm compares the others with mean-field on validation
+            documents; `method_` is its choice.
         epochs: Number of passes over all documents.
         seed: The random seed; the same seed gives the same numbers as `hyperprior topics`.
         weights: The approximate posterior of the weights: gamma, log-normal or point.
@@ -103,6 +104,7 @@ class DEF(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ]
         self.objective_ = np.asarray(self._trained.history)
         self.elbo_: float = self._trained.elbo
+        self.method_: str = self._trained.method
         self.vocabulary_ = terms
         return self
 

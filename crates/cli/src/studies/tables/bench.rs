@@ -66,6 +66,10 @@ impl Bench<'_> {
         let mut saved = Instant::now();
         while training.epoch() < epochs && !self.stop.is_raised() {
             let began = Instant::now();
+            training.choose(&mut |_| !self.stop.is_raised())?;
+            if training.is_due() {
+                break;
+            }
             let epoch = training.run_epoch()?.number;
             *seconds += began.elapsed().as_secs_f64();
             watch.advance(self.work.epoch(cell), &format!("epoch {epoch}/{epochs}"));
@@ -145,6 +149,7 @@ impl Bench<'_> {
             completion_perplexity: words.perplexity,
             completion_perplexity_averaged: words.perplexity_averaged,
             completion_unigram_perplexity: unigram(Holdout::Tokens)?,
+            chosen: training.choice().map(|choice| choice.method),
             annealed: each.annealed.iter().sum::<f64>() / each.words.iter().sum::<f64>(),
             each,
             training_seconds,

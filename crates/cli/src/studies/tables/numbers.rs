@@ -1,6 +1,7 @@
 //! The numbers of a cell.
 
 use super::plan::Cell;
+use hyperprior_def::Method;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// The numbers of a cell. A non-finite one is `null` in its file.
@@ -9,6 +10,9 @@ pub struct Numbers {
     /// The cell.
     #[serde(flatten)]
     pub cell: Cell,
+    /// The method that the cell's turned out to be, if it was chosen.
+    #[serde(default)]
+    pub chosen: Option<Method>,
     /// The numbers of training documents, of held-out documents, and of those evaluated.
     pub documents: usize,
     pub heldout_documents: usize,

@@ -327,8 +327,26 @@ impl Report<'_> {
                 .to_owned(),
             header,
             rows: self.in_order().map(row).collect(),
-            notes: Vec::new(),
+            notes: self.chosen().into_iter().collect(),
         }
+    }
+
+    /// What `hvm` turned out to be in the cells where it is not mean-field.
+    fn chosen(&self) -> Option<String> {
+        let chosen: Vec<&Numbers> = self.in_order().filter(|n| n.chosen.is_some()).collect();
+        if chosen.is_empty() {
+            return None;
+        }
+        let others = chosen.iter().filter(|n| n.chosen != Some(Method::MeanField));
+        let describe = |n: &&Numbers| {
+            let Cell { family, layers, seed, .. } = &n.cell;
+            n.chosen.map_or_else(String::new, |method| format!("{method} for {family} {layers}, seed {seed}"))
+        };
+        let others: Vec<String> = others.map(|n| describe(n)).collect();
+        Some(match others.is_empty() {
+            true => "hvm chose mean-field in all cells.".to_owned(),
+            false => format!("hvm chose {}, and mean-field elsewhere.", others.join("; ")),
+        })
     }
 
     /// Compares each cell with the mean-field cell of the same model and seed.

@@ -49,8 +49,9 @@ fn subtitle(summary: &Summary) -> String {
 }
 
 fn about(summary: &Summary, background: f64) -> String {
-    let mut lines: Vec<Fact> =
-        vec![("method", format!("{}, {} weights", escape::text(&summary.method), escape::text(&summary.weights)))];
+    let chosen = summary.choice.as_ref().map_or_else(String::new, |choice| format!(": {}", choice.method));
+    let method = format!("{}{chosen}, {} weights", escape::text(&summary.method), escape::text(&summary.weights));
+    let mut lines: Vec<Fact> = vec![("method", method)];
     let layers: Vec<String> = summary
         .layers
         .iter()
@@ -59,6 +60,9 @@ fn about(summary: &Summary, background: f64) -> String {
         .collect();
     if !layers.is_empty() {
         lines.insert(0, ("layers, bottom first", layers.join(", ")));
+    }
+    if let Some(dependent) = summary.dependent_documents {
+        lines.push(("documents that keep dependence", grouped(dependent)));
     }
     if let Some(elbo) = summary.elbo {
         lines.push(("ELBO", format!("{elbo:.4} per word").replace('-', "−")));
@@ -101,10 +105,12 @@ mod tests {
     #[test]
     fn the_facts_and_warnings_are_shown() {
         let summary = json!({"corpus": "<b>", "families": ["poisson"], "method": "hvm", "weights": "gamma", "documents": 1189,
+            "choice": {"method": "mixture:8", "documents": 90, "candidates": []},
             "heldout_perplexity": 900.4, "unigram_perplexity": 1100.0, "elbo": -7.0, "warnings": ["a < b"]});
         let summary: Summary = serde_json::from_value(summary).expect("a summary");
         let html = about(&summary, 0.02);
         assert!(html.contains("900<small>1100 without topics") && html.contains("2.0 % of the words"), "{html}");
+        assert!(html.contains("hvm: mixture:8, gamma weights"), "{html}");
         assert!(html.contains("<li>a &lt; b.</li>") && subtitle(&summary).starts_with("1,189 documents"), "{html}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::CliError;
 use crate::render::html::read::{Run, number, rows};
+use hyperprior_def::Choice;
 use serde::Deserialize;
 
 /// The part of `summary.json` that a report shows.
@@ -14,6 +15,8 @@ pub struct Summary {
     pub layers: Vec<u64>,
     #[serde(default)]
     pub method: String,
+    pub choice: Option<Choice>,
+    pub dependent_documents: Option<u64>,
     #[serde(default)]
     pub weights: String,
     #[serde(default)]
