@@ -338,11 +338,11 @@ impl Report<'_> {
             return None;
         }
         let others = chosen.iter().filter(|n| n.chosen != Some(Method::MeanField));
-        let describe = |n: &&Numbers| {
+        let describe = |n: &&Numbers| -> String {
             let Cell { family, layers, seed, .. } = &n.cell;
             n.chosen.map_or_else(String::new, |method| format!("{method} for {family} {layers}, seed {seed}"))
         };
-        let others: Vec<String> = others.map(|n| describe(n)).collect();
+        let others: Vec<String> = others.map(describe).collect();
         Some(match others.is_empty() {
             true => "hvm chose mean-field in all cells.".to_owned(),
             false => format!("hvm chose {}, and mean-field elsewhere.", others.join("; ")),
