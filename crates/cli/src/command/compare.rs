@@ -146,7 +146,9 @@ fn unknown() -> String {
 }
 
 fn estimate(value: Option<f64>, error: Option<f64>) -> String {
-    value.zip(error).map_or_else(unknown, |(value, error)| format!("{value:.4} ± {error:.4}"))
+    // A bound may be far away.
+    let digits = |x: f64| if x.abs() < 1e4 { format!("{x:.4}") } else { format!("{x:.1e}") };
+    value.zip(error).map_or_else(unknown, |(value, error)| format!("{} ± {}", digits(value), digits(error)))
 }
 
 /// Prints the annealed bounds, if there are any.

@@ -210,6 +210,14 @@ fn annealed_bounds_bracket_the_evidence_and_close_in() {
             "{report}"
         );
     }
+    // Continuous latents take Hamiltonian steps from one Gaussian; a mixture has no such bounds.
+    let report = json("compare gaussian-mixture --methods dsvi,mixture --annealed 1,8 --no-pictures");
+    let bounds = report["rows"][0]["annealed"].as_array().expect("bounds");
+    for (side, sign) in [("lower", -1.0), ("upper", 1.0)] {
+        let gap = |k: usize| sign * number(&bounds[k], side);
+        assert!(gap(1) > 0.0 && gap(1) < 0.9 * gap(0), "the {side} bound: {bounds:?}");
+    }
+    assert!(report["rows"][1]["annealed"].is_null());
     let stdout = printed("compare ising-ring-8 --methods bbvi --annealed 2 --no-pictures --quiet");
     assert!(stdout.contains("log p(x) ≥") && stdout.contains("bbvi, annealed:2"), "{stdout}");
 }

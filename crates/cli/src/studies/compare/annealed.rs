@@ -8,7 +8,7 @@ use hyperprior::fit::{FitSettings, Fitted, Observer, fit_annealing};
 use hyperprior::gradient::GradientSettings;
 use hyperprior::math::random::{Purpose, stream};
 use hyperprior::objective::{AnnealedSettings, HamiltonianAnnealing, annealed, annealed_upper};
-use hyperprior::{Batch, Model, Session, Variational};
+use hyperprior::{Batch, Error, Model, Session, Variational};
 use serde::Serialize;
 
 /// The draws of each bound, over all components of the prior.
@@ -17,7 +17,7 @@ const DRAWS: usize = 1024;
 /// The same for Hamiltonian steps, which cost less.
 const HAMILTONIAN_DRAWS: usize = 8192;
 /// The training of Hamiltonian steps.
-const STEPS: u64 = 1000;
+const STEPS: u64 = 2000;
 const STEP_SIZE: f64 = 0.02;
 
 /// Annealed bounds with K temperatures.
@@ -31,7 +31,7 @@ pub struct AnnealedRow {
     pub lower_standard_error: f64,
     /// log p(x), if it is known.
     pub log_evidence: Option<f64>,
-    /// E[log w] from exact draws of the posterior, if there are any.
+    /// E[log w] from exact draws of the posterior, if there are any and it is finite.
     pub upper: Option<f64>,
     /// Its standard error.
     pub upper_standard_error: Option<f64>,
@@ -85,7 +85,11 @@ pub fn hamiltonian_rows(
         let trained = fit_annealing(model, q, &annealing, &fitted.theta, &settings, Session::new(observer))?;
         let (at, of_bound) = ((&*trained.theta, &*trained.psi), AnnealedSettings::default().draws(HAMILTONIAN_DRAWS));
         let lower = annealing.lower(model, q, at, &of_bound.seed(seed))?.lower;
-        let upper = z.as_ref().map(|z| annealing.upper(model, q, at, z, seed)).transpose()?;
+        let upper = match z.as_ref().map(|z| annealing.upper(model, q, at, z, seed)) {
+            // Steps may not be stable from every draw of the posterior; then the upper bound is infinite.
+            None | Some(Err(Error::NotFinite { .. })) => None,
+            Some(upper) => Some(upper?).filter(|upper| upper.standard_error.is_finite()),
+        };
         rows.push(AnnealedRow {
             temperatures: *temperatures,
             lower: lower.value,
