@@ -22,6 +22,14 @@ pub struct FittedAnnealing {
     pub history: Vec<f64>,
 }
 
+/// The sum of log w over the valid paths of a block, their number, and the gradients along θ and ψ.
+struct Part {
+    sum: f64,
+    valid: usize,
+    d_theta: Vec<f64>,
+    d_psi: Vec<f64>,
+}
+
 /// Paths per block.
 const BLOCK: usize = 16;
 
@@ -72,16 +80,16 @@ pub fn fit_annealing<'s>(
             let mut streams: Vec<Stream> = of_block.map(|s| stream(settings.seed, step, 0, s as u64)).collect();
             let (mut d_theta, mut d_psi) = (vec![0.0; at.0.len()], vec![0.0; at.1.len()]);
             let mut gradients = Gradients { d_theta: &mut d_theta, d_psi: &mut d_psi };
-            let found = annealing_block(model, q, at, draws, &mut streams, &mut gradients)?;
-            Ok((found, d_theta, d_psi))
+            let (sum, valid) = annealing_block(model, q, at, draws, &mut streams, &mut gradients)?;
+            Ok(Part { sum, valid, d_theta, d_psi })
         };
-        let results: Vec<((f64, usize), Vec<f64>, Vec<f64>)> = blocks.par_iter().map(block).collect::<Result<_>>()?;
+        let parts: Vec<Part> = blocks.par_iter().map(block).collect::<Result<_>>()?;
         let (mut sum, mut valid) = (0.0, 0);
         let (mut d_theta, mut d_psi) = (vec![0.0; theta.len()], vec![0.0; psi.len()]);
-        for ((part, len), of_theta, of_psi) in &results {
-            (sum, valid) = (sum + part, valid + len);
-            d_theta.iter_mut().zip(of_theta).for_each(|(d, x)| *d += x);
-            d_psi.iter_mut().zip(of_psi).for_each(|(d, x)| *d += x);
+        for part in &parts {
+            (sum, valid) = (sum + part.sum, valid + part.valid);
+            d_theta.iter_mut().zip(&part.d_theta).for_each(|(d, x)| *d += x);
+            d_psi.iter_mut().zip(&part.d_psi).for_each(|(d, x)| *d += x);
         }
         if valid == 0 {
             let example = "every path of the step".to_owned();
