@@ -236,7 +236,7 @@ fn over_all_paths_the_weights_are_unbiased_and_the_bounds_close_in() {
         let log_evidence = exact::posterior(model, 1).unwrap().log_evidence;
         let mut gaps = [f64::INFINITY; 2];
         for temperatures in [1, 2, 4] {
-            // Sixteen million paths of four states are too many.
+            // Of many states there are too many paths.
             if temperatures == 4 && states.len() > 8 {
                 continue;
             }
