@@ -19,6 +19,7 @@ FLOORS = {
     "core": [
         ["error", "json"],
         ["model"],
+        ["gibbs"],
         ["likelihood", "prior", "recursive", "variational"],
         ["objective", "exact"],
         ["gradient", "optimizer", "checkpoint"],

@@ -273,6 +273,9 @@ impl From<FitError> for CliError {
             FitError::Monitor(error) => Self::Draws(error.into()),
             FitError::Draws(error) => Self::Draws(error),
             FitError::Engine(error @ Engine::NotFinite { .. }) => Self::NoStart(error),
+            FitError::Engine(error @ Engine::BadSetting { field: "annealed", .. }) => {
+                Self::Usage(format!("--bound: {error}"))
+            }
             // Only other options can fix these.
             FitError::Engine(
                 error @ (Engine::BadSetting { .. } | Engine::BadPart { .. } | Engine::Mismatch { .. }),

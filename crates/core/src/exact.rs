@@ -9,10 +9,11 @@ use crate::prior::PriorPass;
 use crate::prior::{Density, log_noise, throw_switches};
 use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
-use hyperprior_math::random::quasi_normals;
+use hyperprior_math::random::{Stream, quasi_normals};
 use hyperprior_math::scratch::Scratch;
 use hyperprior_math::special::log_sum_exp;
 use hyperprior_math::vector::add_scaled;
+use rand::RngExt;
 use rayon::prelude::*;
 use std::ops::Range;
 
@@ -91,6 +92,29 @@ pub struct Posterior {
     pub log_joint: Vec<f64>,
     /// log p(x), the log sum of the joint.
     pub log_evidence: f64,
+}
+
+impl Posterior {
+    /// Draws from the posterior, by inversion.
+    pub fn sample(&self, draws_len: usize, rng: &mut Stream) -> Batch {
+        let mut below = 0.0;
+        let cumulated: Vec<f64> = self
+            .log_joint
+            .iter()
+            .map(|log_joint| {
+                below += (log_joint - self.log_evidence).exp();
+                below
+            })
+            .collect();
+        let mut z = Batch::zeros(self.grid.values.len(), draws_len);
+        for s in 0..draws_len {
+            let u = rng.random::<f64>() * below;
+            let state = cumulated.partition_point(|below| *below <= u).min(self.grid.len() - 1);
+            let drawn = self.grid.states_in(state..state + 1);
+            (0..z.columns_len()).for_each(|i| z.set(i, s, drawn.get(i, 0)));
+        }
+        z
+    }
 }
 
 /// The exact posterior by enumeration.

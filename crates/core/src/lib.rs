@@ -50,7 +50,7 @@
 //! | q(z \| λ), `eq:mean-field` | [`likelihood`] |
 //! | q(λ; θ), `eq:mixed-mf` | [`prior`] |
 //! | r(λ \| z; φ), `eq:entropy-bound`, `eq:r-base-dist` | [`recursive`] |
-//! | the hierarchical ELBO, `eq:full-objective`, and the bounds of the appendix | [`objective`] |
+//! | the hierarchical ELBO, `eq:full-objective`, and the bounds of the appendix; annealed bounds | [`objective`] |
 //! | the gradients, `eq:score-grad`, `eq:grad-mf`, `eq:first-gradient`, `eq:r-grad` | [`gradient`] |
 //! | RMSProp with Nesterov momentum | [`optimizer`] |
 //! | Algorithm 1 | [`fit`] |
@@ -68,6 +68,7 @@ pub mod diagnostics;
 pub mod error;
 pub mod exact;
 pub mod fit;
+mod gibbs;
 pub mod gradient;
 pub mod infer;
 mod json;

@@ -55,6 +55,8 @@ pub enum Purpose {
     MixtureImportance = u64::MAX - 19,
     /// Exact marginalisation of Gaussian latents.
     GaussianMarginal = u64::MAX - 20,
+    /// Annealed bounds.
+    AnnealedBounds = u64::MAX - 21,
 }
 
 impl Purpose {

@@ -46,6 +46,9 @@ pub fn parse_settings(text: &str) -> PyResult<InferSettings> {
     if settings.importance > SIZE_MAX {
         return Err(exception(format!("importance={}: the bound takes at most {SIZE_MAX} draws", settings.importance)));
     }
+    if let Some(temperatures) = settings.annealed.filter(|temperatures| !(1..=SIZE_MAX).contains(temperatures)) {
+        return Err(exception(format!("annealed={temperatures}: the bound takes from 1 to {SIZE_MAX} temperatures")));
+    }
     Ok(settings)
 }
 

@@ -8,6 +8,7 @@ use crate::render::terminal::table;
 use crate::studies::compare::{self, Comparison, Method, Outcome, Row, Target};
 use crate::studies::reproduce;
 use clap::{Args, ValueEnum};
+use hyperprior::infer::SIZE_MAX;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
 
@@ -20,6 +21,7 @@ enumerated, and −ELBO if the target is normalised and the method needs no r.
 Examples:
   hyperprior compare correlated-poisson-c
   hyperprior compare ising-grid-4x4 --coupling 0.3 --methods bbvi,hvm-gaussian
+  hyperprior compare ising-ring-8 --methods bbvi,hvm-gaussian --annealed 1,2,4,8,16
   hyperprior compare banana --json --no-pictures > banana.json")]
 pub struct Compare {
     /// Posterior to approximate
@@ -34,8 +36,18 @@ pub struct Compare {
     /// Integrate q(z) over λ if z has at most this many states; with more, methods with a continuous λ have no exact KL
     #[arg(long, value_name = "N", default_value_t = 1 << 16)]
     states_max: usize,
+    /// Annealed bounds on log p(x) with these numbers of temperatures, separated by commas [default: none]
+    #[arg(long, value_delimiter = ',', value_name = "K,K", value_parser = temperatures)]
+    annealed: Vec<usize>,
     #[command(flatten)]
     output: Output,
+}
+
+fn temperatures(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(temperatures @ 1..=SIZE_MAX) => Ok(temperatures),
+        _ => Err(format!("write numbers from 1 to {SIZE_MAX}, such as 1,2,4,8")),
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -57,6 +69,7 @@ impl Compare {
             methods,
             seed: self.output.seed,
             states_max: self.states_max,
+            annealed: self.annealed.clone(),
         };
         let stop = StopFlag::on_signals();
         let mut outcomes: Vec<Outcome> = Vec::new();
@@ -100,6 +113,7 @@ fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliE
     if !cells.is_empty() {
         writeln!(out, "{}", table::render(&header, &cells))?;
     }
+    print_annealed(&rows, &mut out)?;
     for outcome in &others {
         let reason = outcome.row.reason.as_deref().unwrap_or_default();
         writeln!(out, "{}", dim(&format!("{} does not apply: {reason}", outcome.row.method)))?;
@@ -127,14 +141,40 @@ fn print_table(comparison: &Comparison, outcomes: &[Outcome]) -> Result<(), CliE
     Ok(())
 }
 
+fn unknown() -> String {
+    "–".to_owned()
+}
+
+fn estimate(value: Option<f64>, error: Option<f64>) -> String {
+    // A bound may be far away.
+    let digits = |x: f64| if x.abs() < 1e4 { format!("{x:.4}") } else { format!("{x:.1e}") };
+    value.zip(error).map_or_else(unknown, |(value, error)| format!("{} ± {}", digits(value), digits(error)))
+}
+
+/// Prints the annealed bounds, if there are any.
+fn print_annealed(rows: &[&Outcome], out: &mut impl Write) -> std::io::Result<()> {
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .flat_map(|outcome| outcome.row.annealed.iter().flatten().map(|bound| (&outcome.row.method, bound)))
+        .map(|(method, bound)| {
+            vec![
+                format!("{method}, annealed:{}", bound.temperatures),
+                estimate(Some(bound.lower), Some(bound.lower_standard_error)),
+                // Zero without a sign.
+                bound.log_evidence.map_or_else(unknown, |value| format!("{:.4}", (1e4 * value).round() / 1e4 + 0.0)),
+                estimate(bound.upper, bound.upper_standard_error),
+            ]
+        })
+        .collect();
+    if !cells.is_empty() {
+        writeln!(out, "{}", table::render(&["bound", "log p(x) ≥", "log p(x)", "log p(x) ≤"], &cells))?;
+    }
+    Ok(())
+}
+
 fn cells(row: &Row) -> Vec<String> {
-    let unknown = || "–".to_owned();
     let text = |value: &Option<String>| value.clone().unwrap_or_else(unknown);
     let number = |value: Option<f64>, digits: usize| value.map_or_else(unknown, |v| format!("{v:.digits$}"));
-    let estimate = |value: Option<f64>, error: Option<f64>| match (value, error) {
-        (Some(value), Some(error)) => format!("{value:.4} ± {error:.4}"),
-        _ => unknown(),
-    };
     // Without enumeration the KL has the standard error of the bound.
     let kl = match (row.kl, row.elbo_exact) {
         (Some(_), None) => estimate(row.kl, row.elbo_standard_error),

@@ -55,7 +55,8 @@ pub struct Fit {
     /// Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep [default: the method's]
     #[arg(long, value_name = "PART", value_parser = recursive)]
     recursive: Option<RecursivePart>,
-    /// Objective: hierarchical, or importance:J with J draws of the recursive approximation
+    /// Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
+    /// hierarchical bound and reports one with K temperatures (discrete latents)
     #[arg(long, default_value_t, value_name = "BOUND")]
     bound: BoundChoice,
     /// Correction of the approximation's draws
@@ -156,13 +157,16 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 struct BoundChoice {
     /// Draws of r; 0 for the hierarchical bound.
     importance: usize,
+    /// The temperatures of an annealed bound, which is reported.
+    annealed: Option<usize>,
 }
 
 impl fmt::Display for BoundChoice {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.importance {
-            0 => f.write_str("hierarchical"),
-            draws => write!(f, "importance:{draws}"),
+        match (self.importance, self.annealed) {
+            (_, Some(temperatures)) => write!(f, "annealed:{temperatures}"),
+            (0, None) => f.write_str("hierarchical"),
+            (draws, None) => write!(f, "importance:{draws}"),
         }
     }
 }
@@ -171,11 +175,12 @@ impl FromStr for BoundChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let number = text.strip_prefix("importance:").and_then(|number| number.parse().ok());
-        match (text, number) {
-            ("hierarchical", _) => Ok(Self::default()),
-            (_, Some(importance @ 1..=SIZE_MAX)) => Ok(Self { importance }),
-            _ => Err(format!("use hierarchical, or importance:J with J from 1 to {SIZE_MAX}")),
+        let (kind, number) = text.split_once(':').unwrap_or((text, ""));
+        match (kind, number.parse()) {
+            ("hierarchical", Err(_)) if number.is_empty() => Ok(Self::default()),
+            ("importance", Ok(importance @ 1..=SIZE_MAX)) => Ok(Self { importance, annealed: None }),
+            ("annealed", Ok(temperatures @ 1..=SIZE_MAX)) => Ok(Self { importance: 0, annealed: Some(temperatures) }),
+            _ => Err(format!("use hierarchical, importance:J or annealed:K, with J and K from 1 to {SIZE_MAX}")),
         }
     }
 }
@@ -247,6 +252,7 @@ impl Fit {
             .restarts(self.restarts.map(usize::from))
             .parts(Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive })
             .importance(self.bound.importance)
+            .annealed(self.bound.annealed)
             .seed(self.seed)
             .draws(self.draws as usize)
             .steps(self.steps)

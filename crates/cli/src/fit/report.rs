@@ -6,7 +6,7 @@ use hyperprior::diagnostics::{Verdict, capitalised};
 use hyperprior::infer::{
     Correction, Inferred, IntegrationSummary, Method, QuadratureSummary, Restarts, Source, Whitening,
 };
-use hyperprior::objective::Estimate;
+use hyperprior::objective::{Annealed, Estimate};
 use hyperprior::posterior::{Draws, ElementName, Kind, Monitor, Summary, ranges};
 use hyperprior::report::{Estimator, FitReport, Latent, LinearResponseSummary, Monitored, Role};
 use std::collections::HashMap;
@@ -319,11 +319,15 @@ fn bounds(report: &FitReport) -> Lines {
         false => format!("at least {:.3} (the estimate is unreliable)", evidence.log),
     };
     let verdict = if tail.is_good() { "below" } else { "above" };
-    vec![
-        ("ELBO", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error)),
-        ("log evidence", log_evidence),
-        ("k̂", format!("{:.2}, {verdict} its limit of {:.2}", tail.khat, tail.limit)),
-    ]
+    let mut lines = vec![("ELBO", format!("{:.3} ± {:.3}{upper}", elbo.value, elbo.standard_error))];
+    if let Some(Annealed { temperatures, lower, .. }) = &inferred.annealed {
+        let bound = format!("log evidence at least {:.3} ± {:.3}", lower.value, lower.standard_error);
+        let plural = if *temperatures == 1 { "" } else { "s" };
+        lines.push(("annealed", format!("{bound} with {temperatures} temperature{plural}")));
+    }
+    lines.push(("log evidence", log_evidence));
+    lines.push(("k̂", format!("{:.2}, {verdict} its limit of {:.2}", tail.khat, tail.limit)));
+    lines
 }
 
 /// The discrete section. Joint configurations are of latents only, since computed quantities follow from them.

@@ -128,7 +128,7 @@ fn a_flow_fits_the_banana_better_than_a_gaussian() {
 /// The keys in order, and the row of a method that does not apply.
 #[test]
 fn json_has_all_fields_and_reasons() {
-    const FIELDS: [&str; 15] = [
+    const FIELDS: [&str; 16] = [
         "method",
         "applies",
         "reason",
@@ -144,6 +144,7 @@ fn json_has_all_fields_and_reasons() {
         "peak_bytes",
         "parameters",
         "gradient",
+        "annealed",
     ];
     let output = run("compare ising-ring-8 --methods dsvi,bbvi,hvm-switches --json --no-pictures --quiet");
     let printed = text(&output.stdout);
@@ -177,6 +178,48 @@ fn json_has_all_fields_and_reasons() {
     assert!(FIELDS[3..].iter().all(|field| rows[1][field].is_null()));
     // 3 switches: 8 locations and 3 × (1 + 8) of θ, 3 × (1 + 8) of φ.
     assert_eq!(rows[2]["parameters"], 62);
+}
+
+/// Catches annealed bounds on the wrong side of the enumerated evidence or that do not close in, and a table without them.
+#[test]
+fn annealed_bounds_bracket_the_evidence_and_close_in() {
+    for (target, method) in
+        [("ising-ring-8", "bbvi"), ("correlated-poisson-b", "hvm-gaussian"), ("correlated-poisson-e", "bbvi")]
+    {
+        let compare = format!("compare {target} --methods {method} --annealed 1,2,4,8 --no-pictures");
+        let report = json(&compare);
+        let bounds = report["rows"][0]["annealed"].as_array().expect("bounds");
+        assert_eq!(bounds.iter().map(|b| b["temperatures"].as_u64()).collect::<Vec<_>>(), [1, 2, 4, 8].map(Some));
+        let mut gaps = [f64::INFINITY; 2];
+        for bound in bounds {
+            let exact = number(bound, "log_evidence");
+            let sides = [("lower", -1.0), ("upper", 1.0)];
+            gaps = sides.map(|(side, sign)| {
+                let (gap, error) =
+                    (sign * (number(bound, side) - exact), number(bound, &format!("{side}_standard_error")));
+                assert!(gap > -4.0 * error, "{target}: the {side} bound is on the wrong side: {bound}");
+                let before = gaps[usize::from(side == "upper")];
+                assert!(gap < before + 4.0 * error, "{target}: the {side} bound does not close in: {bounds:?}");
+                gap
+            });
+        }
+        // With one temperature the lower bound is the hierarchical ELBO of the row.
+        let elbo = number(&report["rows"][0], "elbo");
+        assert!(
+            (number(&bounds[0], "lower") - elbo).abs() < 5.0 * number(&bounds[0], "lower_standard_error"),
+            "{report}"
+        );
+    }
+    // Continuous latents take Hamiltonian steps from one Gaussian; a mixture has no such bounds.
+    let report = json("compare gaussian-mixture --methods dsvi,mixture --annealed 1,8 --no-pictures");
+    let bounds = report["rows"][0]["annealed"].as_array().expect("bounds");
+    for (side, sign) in [("lower", -1.0), ("upper", 1.0)] {
+        let gap = |k: usize| sign * number(&bounds[k], side);
+        assert!(gap(1) > 0.0 && gap(1) < 0.9 * gap(0), "the {side} bound: {bounds:?}");
+    }
+    assert!(report["rows"][1]["annealed"].is_null());
+    let stdout = printed("compare ising-ring-8 --methods bbvi --annealed 2 --no-pictures --quiet");
+    assert!(stdout.contains("log p(x) ≥") && stdout.contains("bbvi, annealed:2"), "{stdout}");
 }
 
 #[test]
@@ -219,6 +262,7 @@ fn usage_errors_have_hints() {
         ("compare banana --methods bbvi,hvm-flo", "'hvm-flow'"),
         ("compare banana --coupling 1", "has no coupling"),
         ("compare ising-ring-8 --coupling NaN", "finite"),
+        ("compare ising-ring-8 --annealed 0", "such as 1,2,4,8"),
     ];
     assert_refused(cases.map(|(line, hint)| (line.to_owned(), 64, hint)));
 }

@@ -123,6 +123,34 @@ fn the_no_u_turn_sampler_needs_a_continuous_latent() {
     assert!(stderr.contains("needs a continuous latent"), "{stderr}");
 }
 
+/// Catches a bound that is not computed, is that of other temperatures, or lies above the enumerated evidence; and a bound for continuous
+/// latents.
+#[test]
+fn an_annealed_bound_is_reported() {
+    let exact = number(&json(&format!("fit {}", example("sbn_exact")))["evidence"]["log"]);
+    let fit = format!("fit {} --eliminate none --method mean-field --steps 300", example("sbn_exact"));
+    let of = |temperatures: usize| {
+        let found = json(&format!("{fit} --bound annealed:{temperatures}"));
+        assert_eq!(found["annealed"]["temperatures"], json!(temperatures));
+        let bound = &found["annealed"]["lower"];
+        (number(&bound["value"]), number(&bound["standard_error"]), number(&found["elbo"]["value"]))
+    };
+    let (one, many) = (of(1), of(32));
+    assert!((one.0 - one.2).abs() < 5.0 * one.1, "with one temperature it is the hierarchical ELBO: {one:?}");
+    assert!(one.0 + 3.0 * one.1 < many.0 && many.0 < exact + 4.0 * many.1, "{one:?} {many:?} {exact}");
+    assert!(exact - many.0 < 0.3 * (exact - one.0), "{one:?} {many:?} {exact}");
+    let stdout = printed(&format!("{fit} --bound annealed:4"));
+    assert!(stdout.contains("log evidence at least") && stdout.contains("with 4 temperatures"), "{stdout}");
+
+    let folder = Folder::new("fit-annealed");
+    let model = folder.file("coin.bug", "model { theta ~ dbeta(1, 1) y ~ dbin(theta, 10) }");
+    let data = folder.file("coin.json", r#"{"y": 7}"#);
+    let output = run(&format!("fit {model} --data {data} --bound annealed:4"));
+    assert_ne!(output.status.code(), Some(0));
+    let stderr = text(&output.stderr);
+    assert!(stderr.contains("annealed") && stderr.contains("must be discrete"), "{stderr}");
+}
+
 /// Marginalised, fitted, and some of each give the same answer.
 #[test]
 fn discrete_latents_that_are_not_marginalised_are_fitted() {

@@ -4,6 +4,7 @@
 //! control over every step.
 
 mod algorithm;
+mod hamiltonian;
 mod multistart;
 mod result;
 mod settings;
@@ -12,6 +13,7 @@ mod stopping;
 
 pub use crate::observer::{Observer, Phase, Progress, Quiet, Trace};
 pub use algorithm::Fit;
+pub use hamiltonian::{FittedAnnealing, fit_annealing};
 pub use multistart::{fit, fit_from};
 pub use result::Fitted;
 pub use settings::FitSettings;

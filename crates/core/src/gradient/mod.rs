@@ -19,6 +19,7 @@
 mod difference;
 mod disarm;
 mod engine;
+pub(crate) mod hamiltonian;
 mod impossible;
 mod local_expectation;
 mod score;
@@ -26,6 +27,7 @@ mod switches;
 mod three_terms;
 
 pub use engine::{Estimate, GradientEngine};
+pub(crate) use hamiltonian::{Gradients, annealing_block};
 #[doc(hidden)]
 pub use three_terms::Backward;
 

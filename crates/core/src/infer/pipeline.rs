@@ -30,8 +30,9 @@ use super::stages::whitening::Whitening;
 use crate::diagnostics::psis::VARIANCE_KHAT_MAX;
 use crate::diagnostics::{Verdict, convergence};
 use crate::error::{Error, Result};
-use crate::fit::cluster;
+use crate::fit::{Fitted, cluster};
 use crate::model::{Model, Support};
+use crate::objective::{self, Annealed, AnnealedSettings};
 use crate::prior::Start;
 use crate::session::Session;
 use crate::variational::Variational;
@@ -101,6 +102,13 @@ pub fn infer<'s>(
     if settings.method == Method::Nuts && (0..latents.len()).all(|i| latents.support(i).is_discrete()) {
         let reason = "the No-U-Turn sampler needs a continuous latent";
         return Err(Error::BadSetting { field: "method", value: "nuts".to_owned(), reason });
+    }
+    if let Some(temperatures) = settings.annealed
+        && (0..latents.len()).any(|i| !latents.support(i).is_discrete())
+    {
+        let reason = "its moves draw every latent from its conditional, so all latents that are fitted must be discrete; use the \
+                      hierarchical or an importance-weighted bound";
+        return Err(Error::BadSetting { field: "annealed", value: temperatures.to_string(), reason });
     }
     // A model with nothing but a log density gets the rest from it.
     let derived = Derived::new(model);
@@ -246,6 +254,18 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
     finish(best, (candidates, restarts), &[], (ends, 0), work)
 }
 
+/// The annealed bound of an approximation, if the settings ask for one.
+fn annealed_bound(
+    model: &dyn Model,
+    q: &Variational,
+    fitted: &Fitted,
+    settings: &InferSettings,
+) -> Result<Option<Annealed>> {
+    let Some(temperatures) = settings.annealed else { return Ok(None) };
+    let annealing = AnnealedSettings::default().temperatures(temperatures).seed(settings.seed);
+    objective::annealed(model, q, (&fitted.theta, &fitted.phi), &annealing).map(Some)
+}
+
 /// The draws of the chosen approximation, weighted, resampled and moved, with their diagnostics.
 fn finish(
     best: Candidate,
@@ -270,6 +290,7 @@ fn finish(
     let delivered = weighed.delivered(ends);
     let Weighed { ref u, psis, source, ref of_q, ref bounds, .. } = weighed;
     let bounds = bounds.clone();
+    let annealed = annealed_bound(whitened, q, &fitted, settings)?;
     work.session.enter("missed modes and tails");
     let z = whitened.restored(u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
@@ -289,6 +310,7 @@ fn finish(
         psis,
         learnt: source.components(),
         bounds,
+        annealed,
         method,
         parts,
         candidates,

@@ -6,7 +6,7 @@ use super::stages::whitening::Whitening;
 use crate::diagnostics::psis::Psis;
 use crate::fit::Fitted;
 use crate::json::{nullable, nullables};
-use crate::objective::{Bounds, Estimate};
+use crate::objective::{Annealed, Bounds, Estimate};
 use hyperprior_math::batch::Batch;
 use serde::{Deserialize, Serialize};
 
@@ -24,6 +24,8 @@ pub struct Inferred {
     pub learnt: Option<usize>,
     /// The ELBO and related bounds.
     pub bounds: Bounds,
+    /// The annealed bound on log p(x), if one was asked for.
+    pub annealed: Option<Annealed>,
     /// The method.
     pub method: Method,
     /// The names of its parts: likelihood, prior, r.

@@ -44,6 +44,9 @@ pub struct InferSettings {
     pub parts: Parts,
     /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO.
     pub importance: usize,
+    /// The temperatures of an annealed bound on log p(x), to be computed once the approximation is fitted; all latents must be discrete.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annealed: Option<usize>,
     /// The seed. The same seed gives the same numbers for any number of threads.
     pub seed: u64,
     /// The number of posterior draws.
@@ -61,7 +64,7 @@ pub struct InferSettings {
 
 crate::setters!(InferSettings {
     method: Method, accuracy: f64, parts: Parts, importance: usize, seed: u64, draws: usize, correct: Correction;
-    budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize
+    annealed?: usize, budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize
 });
 
 /// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
@@ -90,6 +93,7 @@ impl Default for InferSettings {
             restarts: None,
             parts: Parts::default(),
             importance: 0,
+            annealed: None,
             seed: 1,
             draws: DRAWS,
             steps: None,
@@ -101,6 +105,11 @@ impl Default for InferSettings {
 }
 
 impl InferSettings {
+    /// Whether the approximation is to be fitted with its usual parts to the usual bound.
+    pub(super) fn is_plain(&self) -> bool {
+        self.parts == Parts::default() && self.importance == 0 && self.annealed.is_none()
+    }
+
     /// Whether the draws may come from elsewhere than the approximation that is fitted: if no method, number of steps or number of moves
     /// was asked for.
     pub(super) fn is_free(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use super::importance::pair;
 use super::integrand::Pass;
+use super::strata::{Estimate, Strata};
 use crate::error::{Error, Result};
 use crate::model::{CommonFault, Fault, Model, describe};
 use crate::variational::Variational;
@@ -30,15 +31,6 @@ impl Default for BoundSettings {
     fn default() -> Self {
         Self { draws: 4096, samples: 16, seed: 0 }
     }
-}
-
-/// A Monte Carlo estimate. See [`evaluate`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Estimate {
-    /// The mean.
-    pub value: f64,
-    /// Its standard error.
-    pub standard_error: f64,
 }
 
 /// The bounds of a fitted q. See [`evaluate`].
@@ -192,43 +184,4 @@ fn block(
         });
     }
     Ok(result)
-}
-
-/// Values of the valid draws of each component, of which there were `draws`.
-struct Strata<'a> {
-    samples: Vec<Vec<f64>>,
-    log_pi: &'a [f64],
-    draws: usize,
-}
-
-impl Strata<'_> {
-    /// Σ_k π_k mean_k f over all draws, where invalid ones count as zero, and its standard error.
-    fn mean(&self, f: impl Fn(f64) -> f64) -> Estimate {
-        let (n, mut total) = (self.draws as f64, 0.0);
-        let (mut value, mut variance) = (0.0, 0.0);
-        for (sample, log_pi) in self.samples.iter().zip(self.log_pi) {
-            let mean = sample.iter().map(|x| f(*x)).sum::<f64>() / n;
-            let zeros = (self.draws - sample.len()) as f64;
-            let squares = sample.iter().map(|x| (f(*x) - mean).powi(2)).sum::<f64>() + zeros * mean * mean;
-            total += log_pi.exp();
-            value += log_pi.exp() * mean;
-            variance += (2.0 * log_pi).exp() * squares / (n - 1.0).max(1.0) / n;
-        }
-        Estimate { value: value / total, standard_error: variance.sqrt() / total }
-    }
-
-    /// E[f | A] + ln q(A) for the valid draws A. By the delta method, a draw moves it by 1_A (f − E[f | A] + 1)/q(A).
-    fn restricted_bound(&self) -> Estimate {
-        let share = self.mean(|_| 1.0).value;
-        let conditional = self.mean(|f| f).value / share;
-        let standard_error = self.mean(|f| (f - conditional + 1.0) / share).standard_error;
-        Estimate { value: conditional + share.ln(), standard_error }
-    }
-
-    /// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
-    fn log_evidence(&self) -> Estimate {
-        let top = self.samples.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
-        let mean = self.mean(|x| (x - top).exp());
-        Estimate { value: top + mean.value.ln(), standard_error: mean.standard_error / mean.value }
-    }
 }

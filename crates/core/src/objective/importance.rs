@@ -17,9 +17,12 @@ use hyperprior_math::special::log_add_exp;
 /// One fresh λ per draw of z.
 #[derive(Debug, Default)]
 pub(super) struct Inner {
-    x: Batch,
-    lambda: Batch,
-    components: Vec<usize>,
+    /// The noise or λ, whichever r is a density of.
+    pub(super) x: Batch,
+    pub(super) lambda: Batch,
+    pub(super) components: Vec<usize>,
+    /// log q(λ), or log π_k + log s(ε).
+    pub(super) log_prior: Vec<f64>,
     /// a_j for every draw.
     pub(super) log_weight: Vec<f64>,
     log_q: Batch,
@@ -43,6 +46,7 @@ impl Inner {
         self.components.clear();
         self.components.resize(draws_len, draws.component);
         self.log_weight.resize(draws_len, 0.0);
+        self.log_prior.resize(draws_len, 0.0);
         self.lambda.reshape(prior.lambda_len(), draws_len);
         let at = q.surroundings(theta, phi, draws.component);
         recursive.sample(at, prepared, streams, &mut self.x, &mut self.components, scratch);
@@ -94,6 +98,33 @@ impl Inner {
         scratch.give(log_pi);
     }
 
+    /// Replaces one draw by that of `other`.
+    pub(super) fn take(&mut self, other: &Self, s: usize) {
+        for (own, other) in [(&mut self.x, &other.x), (&mut self.lambda, &other.lambda)] {
+            (0..other.columns_len()).for_each(|i| own.set(i, s, other.get(i, s)));
+        }
+        self.components[s] = other.components[s];
+        self.log_prior[s] = other.log_prior[s];
+        self.log_weight[s] = other.log_weight[s];
+    }
+
+    /// a_j of all draws at other values of z.
+    pub(super) fn reweigh(
+        &mut self,
+        q: &Variational,
+        (theta, phi): (&[f64], &[f64]),
+        z: &Batch,
+        prepared: &Cache,
+        scratch: &mut Scratch,
+    ) {
+        let (log_prior, components) = (self.log_prior.clone(), std::mem::take(&mut self.components));
+        for k in (0..q.prior().components_len()).filter(|k| components.contains(k)) {
+            let at = q.surroundings(theta, phi, k);
+            self.weigh(q, at, z, prepared, &log_prior, scratch, |s| components[s] == k);
+        }
+        self.components = components;
+    }
+
     /// a_j of the chosen draws, all from one component.
     fn weigh(
         &mut self,
@@ -112,6 +143,7 @@ impl Inner {
         q.likelihood().log_density(&self.lambda, z, &mut self.log_q, scratch);
         for s in (0..draws_len).filter(|&s| chosen(s)) {
             let log_q: f64 = (0..self.log_q.columns_len()).map(|i| self.log_q.get(i, s)).sum();
+            self.log_prior[s] = log_prior[s];
             self.log_weight[s] = log_q + log_prior[s] - log_r[s];
         }
         scratch.give(log_r);

@@ -10,14 +10,23 @@
 //!   is for reporting; maximising it would be meaningless.
 //!
 //! For any normalised r, E[e^(log p − a_0)] = p(x), the evidence. [`evaluate`] estimates them all.
+//!
+//! [`annealed`] and [`annealed_upper`] bound log p(x) itself from both sides, with a Markov chain between q and p as part of the
+//! hierarchy; [`HamiltonianAnnealing`] does so for continuous latents, and can be maximised.
 
+mod annealed;
 mod draws;
 mod elbo;
+pub(crate) mod hamiltonian;
 mod importance;
 mod integrand;
+mod strata;
 
+pub use annealed::{Annealed, AnnealedSettings, annealed, annealed_upper};
 pub use draws::Draws;
 pub(crate) use draws::covered_by;
-pub use elbo::{BoundSettings, Bounds, Estimate, evaluate};
+pub use elbo::{BoundSettings, Bounds, evaluate};
+pub use hamiltonian::HamiltonianAnnealing;
 pub use integrand::Pass;
 pub(crate) use integrand::{Summed, needs_gradient};
+pub use strata::Estimate;

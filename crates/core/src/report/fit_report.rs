@@ -325,6 +325,7 @@ impl<'a> FitReport<'a> {
             steps: inferred.map_or(0, |i| i.fitted.steps),
             wall_seconds: self.wall_seconds,
             elbo,
+            annealed: inferred.and_then(|i| i.annealed.clone()),
             evidence: Some(evidence),
             khat: inferred.map(|i| i.psis.khat).or(self.integration().and_then(|found| found.khat)),
             khat_limit: inferred

@@ -9,6 +9,7 @@ use crate::infer::{
     CandidateSummary, IntegrationSummary, NutsSummary, QuadratureSummary, Restarts, SmcSummary, Superchains,
 };
 use crate::json::{nullable, nullables};
+use crate::objective::Annealed;
 use crate::posterior::{Parameters, PpcArray, Summary};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -48,6 +49,9 @@ pub struct FitSummary {
     pub wall_seconds: f64,
     /// The hierarchical ELBO.
     pub elbo: Elbo,
+    /// The annealed bound on log p(x), if one was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub annealed: Option<Annealed>,
     /// The estimate of log p(x).
     pub evidence: Option<Evidence>,
     /// k̂, the shape of the importance weights' tail.

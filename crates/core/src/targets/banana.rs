@@ -1,9 +1,11 @@
 //! A banana: a Gaussian bent along a parabola.
 
-use super::{at_each_draw, log_normal_density};
+use super::{ExactDraws, at_each_draw, log_normal_density};
 use crate::error::Result;
 use crate::model::{Gradient, Latents, Model, Support};
 use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+use rand_distr::{Distribution, StandardNormal};
 
 /// Its curvature.
 const BEND: f64 = 1.0;
@@ -38,6 +40,18 @@ impl Banana {
     /// Never: its latents are declared correctly.
     pub fn new() -> Self {
         Self { latents: Latents::new().vector("z", 2, Support::Real).expect("two numbers are a valid declaration") }
+    }
+}
+
+impl ExactDraws for Banana {
+    fn exact_draws(&self, draws_len: usize, rng: &mut Stream) -> Batch {
+        let mut z = Batch::zeros(2, draws_len);
+        for s in 0..draws_len {
+            let (z1, across): (f64, f64) = (StandardNormal.sample(rng), StandardNormal.sample(rng));
+            z.set(0, s, z1);
+            z.set(1, s, BEND * (z1 * z1 - 1.0) + WIDTH * across);
+        }
+        z
     }
 }
 

@@ -1,9 +1,11 @@
 //! Neal's funnel: one number that sets the scale of all the others.
 
-use super::log_normal_density;
+use super::{ExactDraws, log_normal_density};
 use crate::error::{Error, Result};
 use crate::model::{Gradient, Latents, Model, Support};
 use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+use rand_distr::{Distribution, StandardNormal};
 
 /// The standard deviation of v.
 const SPREAD: f64 = 3.0;
@@ -62,6 +64,21 @@ impl Funnel {
             }
             *out = log_density;
         }
+    }
+}
+
+impl ExactDraws for Funnel {
+    fn exact_draws(&self, draws_len: usize, rng: &mut Stream) -> Batch {
+        let mut z = Batch::zeros(self.latents.len(), draws_len);
+        for s in 0..draws_len {
+            let standard: f64 = StandardNormal.sample(rng);
+            z.set(0, s, SPREAD * standard);
+            for i in 1..self.latents.len() {
+                let x: f64 = StandardNormal.sample(rng);
+                z.set(i, s, (0.5 * SPREAD * standard).exp() * x);
+            }
+        }
+        z
     }
 }
 

@@ -1,10 +1,13 @@
 //! Four Gaussians on the corners of a square.
 
-use super::{at_each_draw, log_normal_density};
+use super::{ExactDraws, at_each_draw, log_normal_density};
 use crate::error::Result;
 use crate::model::{Gradient, Latents, Model, Support};
 use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
 use hyperprior_math::special::log_sum_exp;
+use rand::RngExt;
+use rand_distr::{Distribution, StandardNormal};
 
 /// Two numbers around one of four corners: Σ_k π_k N(z; m_k, I) with m_k = (±3, ±3), normalised: the evidence is 1.
 ///
@@ -37,6 +40,28 @@ impl GaussianMixture {
     /// Never: its latents are declared correctly.
     pub fn new() -> Self {
         Self { latents: Latents::new().vector("z", 2, Support::Real).expect("two numbers are a valid declaration") }
+    }
+}
+
+impl ExactDraws for GaussianMixture {
+    fn exact_draws(&self, draws_len: usize, rng: &mut Stream) -> Batch {
+        let mut z = Batch::zeros(2, draws_len);
+        for s in 0..draws_len {
+            let mut u: f64 = rng.random();
+            let mut corner = Self::COMPONENTS[3].0;
+            for (at, weight) in Self::COMPONENTS {
+                if u < weight {
+                    corner = at;
+                    break;
+                }
+                u -= weight;
+            }
+            for (i, at) in corner.into_iter().enumerate() {
+                let away: f64 = StandardNormal.sample(rng);
+                z.set(i, s, at + away);
+            }
+        }
+        z
     }
 }
 

@@ -25,6 +25,13 @@ pub use logistic_regression::LogisticRegression;
 pub use switchboard::Switchboard;
 
 use hyperprior_math::batch::Batch;
+use hyperprior_math::random::Stream;
+
+/// Continuous targets from which independent draws are easy. See [`Banana`].
+pub trait ExactDraws {
+    /// Independent draws.
+    fn exact_draws(&self, draws_len: usize, rng: &mut Stream) -> Batch;
+}
 
 /// Evaluates a log density of D real numbers and its gradient at every draw.
 fn at_each_draw<const D: usize>(

@@ -1,5 +1,6 @@
 //! The tests of the mathematics, in one binary: exact expectations by enumeration, finite differences, invariances.
 
+mod annealed_law;
 mod appendix;
 mod bounds;
 mod continuous_law;
@@ -7,6 +8,7 @@ mod determinism;
 mod estimators;
 mod exact_law;
 mod gamma_poisson;
+mod hamiltonian_law;
 mod importance_law;
 mod invariance;
 mod linear_response;

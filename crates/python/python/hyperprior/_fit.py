@@ -63,7 +63,8 @@ def fit(
         likelihood: Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial.
         prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
         recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep.
-        bound: Objective: hierarchical, or importance:J with J draws of the recursive approximation.
+        bound: Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
+            hierarchical bound and reports one with K temperatures (discrete latents).
         step_size: Initial step size, in whitened coordinates.
         loo: Leave-one-out cross-validation (PSIS-LOO) and WAIC.
         ppc: Posterior predictive check.
@@ -91,7 +92,7 @@ def fit(
         "draws": whole("draws", draws, 10),
         "correct": _CORRECT[correct],
         "parts": {name: text(name, part) for name, part in parts.items() if part is not None},
-        "importance": _importance(bound),
+        **_bound(bound),
     }
     if budget is not None:
         settings["budget"] = number("budget", budget, is_zero_allowed=True)
@@ -115,10 +116,10 @@ def fit(
     return Posterior(model, found)
 
 
-def _importance(bound: str) -> int:
-    kind, _, draws = text("bound", bound).partition(":")
-    if kind == "hierarchical" and not draws:
-        return 0
-    if kind == "importance" and draws.isdigit() and 1 <= int(draws) <= SIZE_MAX:
-        return int(draws)
-    raise Error(f"bound: use hierarchical, or importance:J with J from 1 to {SIZE_MAX}")
+def _bound(bound: str) -> dict[str, int]:
+    kind, _, size = text("bound", bound).partition(":")
+    if kind == "hierarchical" and not size:
+        return {}
+    if kind in ("importance", "annealed") and size.isdigit() and 1 <= int(size) <= SIZE_MAX:
+        return {kind: int(size)}
+    raise Error(f"bound: use hierarchical, importance:J or annealed:K, with J and K from 1 to {SIZE_MAX}")

@@ -1,10 +1,13 @@
 //! The paper's first table as a command: all methods on targets with known answers.
 
+mod annealed;
+mod comparison;
 mod method;
 pub mod picture;
 mod run;
 mod target;
 
+pub use comparison::Comparison;
 pub use method::Method;
-pub use run::{Comparison, Outcome, Row, run};
+pub use run::{Outcome, Row, run};
 pub use target::Target;

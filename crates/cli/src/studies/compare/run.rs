@@ -1,33 +1,20 @@
 //! Fits each method to a target and measures it.
 
+use super::annealed::{self, AnnealedRow};
+use super::comparison::Comparison;
 use super::method::{Method, Recipe};
-use super::target::{Kind, Target};
+use super::target::Kind;
 use crate::error::CliError;
 use crate::memory::Meter;
 use crate::progress::{Bar, StopFlag};
 use crate::studies::reproduce::{BOUND_DRAWS, BOUND_SAMPLES, LARGEST_COUNT};
 use hyperprior::exact::{self, Marginal, Posterior};
-use hyperprior::fit::fit;
+use hyperprior::fit::{Quiet, fit};
 use hyperprior::gradient::Plan;
 use hyperprior::objective::{BoundSettings, Bounds};
 use hyperprior::{Model, Variational};
 use serde::Serialize;
 use std::time::Instant;
-
-/// The settings of a comparison.
-#[derive(Clone, Debug)]
-pub struct Comparison {
-    /// The posterior.
-    pub target: Target,
-    /// J, if the target has one.
-    pub coupling: Option<f64>,
-    /// The methods, in the order of their rows.
-    pub methods: Vec<Method>,
-    /// The seed.
-    pub seed: u64,
-    /// The largest number of states for which q(z) is integrated over a continuous λ.
-    pub states_max: usize,
-}
 
 /// One method's results; `None` if unknown.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -62,6 +49,8 @@ pub struct Row {
     pub parameters: Option<usize>,
     /// The gradient estimators, with the number of latents of each.
     pub gradient: Option<String>,
+    /// Annealed bounds on log p(x), if they were asked for and apply.
+    pub annealed: Option<Vec<AnnealedRow>>,
 }
 
 /// A row with its notes.
@@ -123,6 +112,11 @@ fn measure(
     let bounds = fitted.bounds(model, &q, &settings)?;
     let marginal = posterior.and_then(|posterior| marginal(comparison, &q, &fitted.theta, posterior));
     let upper = bounds.upper.unwrap_or(bounds.elbo);
+    let annealed = match posterior {
+        _ if comparison.annealed.is_empty() => None,
+        Some(posterior) => Some(annealed::rows(comparison, model, (&q, &fitted), posterior)?),
+        None => annealed::hamiltonian_rows(comparison, model, (&q, &fitted), &mut Quiet)?,
+    };
     let row = Row {
         method: method.name(),
         applies: true,
@@ -143,6 +137,7 @@ fn measure(
         peak_bytes: Some(peak_bytes),
         parameters: Some(q.theta_len() + q.phi_len()),
         gradient: Some(describe(&fitted.plans)),
+        annealed,
     };
     let kl_bounds = match (&marginal, posterior) {
         (None, Some(posterior)) => Some(bounds_on_kl(posterior, &bounds)),

@@ -2,10 +2,11 @@
 
 use crate::error::CliError;
 use clap::ValueEnum;
-use hyperprior::Model;
+use hyperprior::math::random::Stream;
 use hyperprior::targets::{
-    Banana, CorrelatedCounts, CountTarget, Funnel, GaussianMixture, Ising, LogisticRegression, Switchboard,
+    Banana, CorrelatedCounts, CountTarget, ExactDraws, Funnel, GaussianMixture, Ising, LogisticRegression, Switchboard,
 };
+use hyperprior::{Batch, Model};
 
 /// A posterior.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -62,6 +63,16 @@ impl Target {
             | Self::CorrelatedPoissonE => Kind::Counts,
             Self::IsingRing8 | Self::IsingGrid4x4 | Self::Switchboard => Kind::Binary,
             Self::Banana | Self::Funnel | Self::GaussianMixture | Self::LogisticRegression => Kind::Continuous,
+        }
+    }
+
+    /// Independent draws of continuous latents, if they are easy.
+    pub fn exact_draws(self, draws_len: usize, rng: &mut Stream) -> Option<Batch> {
+        match self {
+            Self::Banana => Some(Banana::new().exact_draws(draws_len, rng)),
+            Self::Funnel => Some(Funnel::default().exact_draws(draws_len, rng)),
+            Self::GaussianMixture => Some(GaussianMixture::new().exact_draws(draws_len, rng)),
+            _ => None,
         }
     }
 

@@ -4,7 +4,6 @@ use super::resample::{MIDDLE, systematic};
 use crate::error::{Error, Result};
 use crate::exact::Grid;
 use crate::infer::method::Method;
-use crate::infer::parts::Parts;
 use crate::infer::settings::{Correction, InferSettings};
 use crate::model::{Model, Support};
 use crate::session::Session;
@@ -50,7 +49,7 @@ pub fn enumerated<'s>(
     session: impl Into<Session<'s>>,
 ) -> Result<Option<Enumerated>> {
     let latents = model.latents();
-    let is_free = settings.method == Method::Auto && settings.parts == Parts::default() && settings.importance == 0;
+    let is_free = settings.method == Method::Auto && settings.is_plain();
     let is_plain = settings.correct == Correction::default() && settings.steps.is_none() && settings.moves.is_none();
     let is_finite = (0..latents.len()).all(|i| matches!(latents.support(i), Support::Integers { .. }));
     if !(is_free && is_plain && is_finite) || latents.is_empty() {

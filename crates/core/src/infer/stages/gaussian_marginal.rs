@@ -17,7 +17,6 @@ use crate::diagnostics::psis::VARIANCE_KHAT_MAX;
 use crate::error::{Error, Result};
 use crate::exact::Grid;
 use crate::infer::method::Method;
-use crate::infer::parts::Parts;
 use crate::infer::result::{ess_min, resampled_ess};
 use crate::infer::settings::{Correction, InferSettings};
 use crate::model::{Latents, Model};
@@ -89,7 +88,7 @@ pub fn integrated<'s>(
 impl InferSettings {
     /// Whether latents may be integrated out instead of approximated: if nothing that concerns approximations was asked for.
     pub fn may_integrate(&self) -> bool {
-        let is_free = self.is_free() && self.parts == Parts::default() && self.importance == 0;
+        let is_free = self.is_free() && self.is_plain();
         is_free && self.method == Method::Auto && self.restarts.is_none() && self.correct == Correction::default()
     }
 }

@@ -20,7 +20,6 @@ pub(super) mod gaussian;
 mod gaussian_check;
 pub(super) mod gaussian_division;
 pub(super) mod gaussian_marginal;
-pub(super) mod gibbs;
 mod given_theta;
 pub(super) mod hmc;
 pub(super) mod importance;

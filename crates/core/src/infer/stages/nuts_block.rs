@@ -1,11 +1,11 @@
 //! Chains of the No-U-Turn sampler whose gradients are evaluated together.
 
-use super::gibbs::sweep;
 use super::hmc::Phase;
 use super::nuts::{Transitions, no_u_turn};
 use super::step_size::StepSize;
 use super::whitened::WhitenedModel;
 use crate::error::Result;
+use crate::gibbs::sweep;
 use crate::model::Model;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;

@@ -6,12 +6,12 @@
 
 use super::ascent::{ASCENTS, Ascent, STEPS, Starts, scatter};
 use super::curvature::{LocalGaussian, LogDensity, climb};
-use super::gibbs::sweep;
 use super::nested_laplace::marginal_centre;
 use super::sparse_curvature::SparseCurvature;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::error::{Error, Result};
+use crate::gibbs::sweep;
 use crate::model::{Latents, Model, describe};
 use crate::session::Session;
 use hyperprior_math::batch::Batch;

@@ -6,13 +6,13 @@
 //! the posterior (the data-processing inequality), never further away. It does not transport mass between modes that are far apart;
 //! their shares depend on the weights.
 
-use super::gibbs::sweep;
 use super::hmc::{BlockMove, Integrator, Phase, hamiltonian};
 use super::tails::Tails;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
 use crate::checkpoint::{Columns, Stage};
 use crate::error::{Error, Result};
+use crate::gibbs::sweep;
 use crate::infer::result::MoveSummary;
 use crate::model::Model;
 use crate::session::Session;

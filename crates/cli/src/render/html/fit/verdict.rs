@@ -60,6 +60,10 @@ fn bounds(summary: &FitSummary) -> Vec<Fact> {
     if summary.integration.is_none() {
         facts.push(("ELBO", shown(elbo.value, elbo.standard_error) + &upper.unwrap_or_default()));
     }
+    if let Some(annealed) = &summary.annealed {
+        let bound = shown(annealed.lower.value, annealed.lower.standard_error);
+        facts.push(("annealed bound", format!("{bound}<small>annealed:{}</small>", annealed.temperatures)));
+    }
     if let Some(evidence) = &summary.evidence {
         facts.push((
             "log evidence",

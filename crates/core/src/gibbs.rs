@@ -6,7 +6,7 @@
 //! leaves the conditional distribution unchanged.
 
 use crate::error::Result;
-use crate::model::{Conditionals, Model, Support};
+use crate::model::{Conditionals, Latents, Model, Support};
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::Stream;
 use rand::RngExt;
@@ -202,15 +202,21 @@ fn move_in_blocks(
 }
 
 /// Draws every discrete latent given everything else, or moves it within a block of its range if the range is long.
-pub(in crate::infer) fn sweep(
-    model: &dyn Model,
+pub(crate) fn sweep(model: &dyn Model, discrete: &[usize], z: &mut Batch, streams: &mut [Stream]) -> Result<()> {
+    let Some(conditionals) = model.conditionals() else { return Ok(()) };
+    scan(model.latents(), conditionals, discrete, z, streams)
+}
+
+/// The same for these conditionals. Further columns of `z` are passed on with each draw.
+pub(crate) fn scan(
+    latents: &Latents,
+    conditionals: &dyn Conditionals,
     discrete: &[usize],
     z: &mut Batch,
     streams: &mut [Stream],
 ) -> Result<()> {
-    let Some(conditionals) = model.conditionals() else { return Ok(()) };
     for &i in discrete {
-        match model.latents().support(i) {
+        match latents.support(i) {
             Support::Integers { lower, upper } if upper - lower < TABLE_MAX as f64 => {
                 let values: Vec<f64> = (0..=(upper - lower) as usize).map(|v| lower + v as f64).collect();
                 let mut out = Batch::zeros(values.len(), z.draws_len());
@@ -240,7 +246,6 @@ pub(in crate::infer) fn sweep(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Latents;
     use hyperprior_math::random::stream;
     use hyperprior_math::special::ln_factorial;
 
