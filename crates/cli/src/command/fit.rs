@@ -9,7 +9,6 @@ use hyperprior::infer::{
     Correction, DRAWS_MIN, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart,
     RecursivePart, SIZE_MAX,
 };
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -55,9 +54,10 @@ pub struct Fit {
     /// Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep [default: the method's]
     #[arg(long, value_name = "PART", value_parser = recursive)]
     recursive: Option<RecursivePart>,
-    /// Objective: hierarchical, or importance:J with J draws of the recursive approximation
-    #[arg(long, default_value_t, value_name = "BOUND")]
-    bound: BoundChoice,
+    /// Objective: hierarchical, or importance:J with J draws of the recursive approximation [default: importance:8 for ep,
+    /// otherwise hierarchical]
+    #[arg(long, value_name = "BOUND")]
+    bound: Option<BoundChoice>,
     /// Correction of the approximation's draws
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: CorrectionChoice,
@@ -152,19 +152,10 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// The objective.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 struct BoundChoice {
     /// Draws of r; 0 for the hierarchical bound.
     importance: usize,
-}
-
-impl fmt::Display for BoundChoice {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match self.importance {
-            0 => f.write_str("hierarchical"),
-            draws => write!(f, "importance:{draws}"),
-        }
-    }
 }
 
 impl FromStr for BoundChoice {
@@ -246,7 +237,7 @@ impl Fit {
             .budget(self.budget)
             .restarts(self.restarts.map(usize::from))
             .parts(Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive })
-            .importance(self.bound.importance)
+            .importance(self.bound.map(|bound| bound.importance))
             .seed(self.seed)
             .draws(self.draws as usize)
             .steps(self.steps)

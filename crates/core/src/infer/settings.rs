@@ -42,8 +42,9 @@ pub struct InferSettings {
     pub restarts: Option<usize>,
     /// Parts of the approximation that are chosen individually.
     pub parts: Parts,
-    /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO.
-    pub importance: usize,
+    /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO. By default a few if r matches moments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<usize>,
     /// The seed. The same seed gives the same numbers for any number of threads.
     pub seed: u64,
     /// The number of posterior draws.
@@ -60,8 +61,8 @@ pub struct InferSettings {
 }
 
 crate::setters!(InferSettings {
-    method: Method, accuracy: f64, parts: Parts, importance: usize, seed: u64, draws: usize, correct: Correction;
-    budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize
+    method: Method, accuracy: f64, parts: Parts, seed: u64, draws: usize, correct: Correction;
+    budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize, importance?: usize
 });
 
 /// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
@@ -89,7 +90,7 @@ impl Default for InferSettings {
             budget_record: None,
             restarts: None,
             parts: Parts::default(),
-            importance: 0,
+            importance: None,
             seed: 1,
             draws: DRAWS,
             steps: None,

@@ -11,6 +11,7 @@
 //!
 //! For any normalised r, E[e^(log p − a_0)] = p(x), the evidence. [`evaluate`] estimates them all.
 
+mod average;
 mod draws;
 mod elbo;
 mod importance;

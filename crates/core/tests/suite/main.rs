@@ -7,6 +7,7 @@ mod determinism;
 mod estimators;
 mod exact_law;
 mod gamma_poisson;
+mod importance_continuous;
 mod importance_law;
 mod invariance;
 mod linear_response;

@@ -50,7 +50,8 @@ pub fn enumerated<'s>(
     session: impl Into<Session<'s>>,
 ) -> Result<Option<Enumerated>> {
     let latents = model.latents();
-    let is_free = settings.method == Method::Auto && settings.parts == Parts::default() && settings.importance == 0;
+    let is_free =
+        settings.method == Method::Auto && settings.parts == Parts::default() && settings.importance.is_none();
     let is_plain = settings.correct == Correction::default() && settings.steps.is_none() && settings.moves.is_none();
     let is_finite = (0..latents.len()).all(|i| matches!(latents.support(i), Support::Integers { .. }));
     if !(is_free && is_plain && is_finite) || latents.is_empty() {

@@ -89,7 +89,7 @@ pub fn integrated<'s>(
 impl InferSettings {
     /// Whether latents may be integrated out instead of approximated: if nothing that concerns approximations was asked for.
     pub fn may_integrate(&self) -> bool {
-        let is_free = self.is_free() && self.parts == Parts::default() && self.importance == 0;
+        let is_free = self.is_free() && self.parts == Parts::default() && self.importance.is_none();
         is_free && self.method == Method::Auto && self.restarts.is_none() && self.correct == Correction::default()
     }
 }
