@@ -132,9 +132,7 @@ impl Discrete {
     /// Whether r matches moments for a prior of this many Gaussians. Continuous latents beside the binary ones often have modes with
     /// them, which one Gaussian cannot cover, and with them the shares of several would move, which the gradient leaves out.
     fn is_matched(self, components_len: usize) -> bool {
-        self.is_binary
-            && self.is_all
-            && self.len.pow(3).saturating_mul(components_len * components_len) <= MATCHING_MAX
+        self.is_binary && self.is_all && self.len.pow(3).saturating_mul(components_len * components_len) <= MATCHING_MAX
     }
 
     /// The number of Gaussians in the prior of a hierarchical model over this many parameters; each costs an evaluation of the model.

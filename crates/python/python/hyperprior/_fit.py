@@ -40,7 +40,7 @@ def fit(
     likelihood: str | None = None,
     prior: str | None = None,
     recursive: str | None = None,
-    bound: str = "hierarchical",
+    bound: str | None = None,
     step_size: float | None = None,
     loo: bool = False,
     ppc: bool = False,
@@ -63,7 +63,8 @@ def fit(
         likelihood: Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial.
         prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
         recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep.
-        bound: Objective: hierarchical, or importance:J with J draws of the recursive approximation.
+        bound: Objective: hierarchical, or importance:J with J draws of the recursive approximation; by default importance:8 for ep,
+            otherwise hierarchical.
         step_size: Initial step size, in whitened coordinates.
         loo: Leave-one-out cross-validation (PSIS-LOO) and WAIC.
         ppc: Posterior predictive check.
@@ -91,8 +92,9 @@ def fit(
         "draws": whole("draws", draws, 10),
         "correct": _CORRECT[correct],
         "parts": {name: text(name, part) for name, part in parts.items() if part is not None},
-        "importance": _importance(bound),
     }
+    if bound is not None:
+        settings["importance"] = _importance(bound)
     if budget is not None:
         settings["budget"] = number("budget", budget, is_zero_allowed=True)
     if restarts is not None:
