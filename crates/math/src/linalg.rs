@@ -207,6 +207,32 @@ crate::simd_fn!(
 );
 
 #[inline(always)]
+fn lower_inverse_squares_each_kernel<S: Simd>(s: S, l: &[f64], work: &mut [f64], out: &mut [f64], draws_len: usize) {
+    let n = out.len() / draws_len;
+    for at in (0..draws_len).step_by(LANES) {
+        for column in 0..n {
+            // L x = the unit vector: nothing above its one.
+            let mut squares = splat(s, 0.0);
+            for i in column..n {
+                let mut sum = splat(s, f64::from(u8::from(i == column)));
+                for j in column..i {
+                    sum = (-entry(s, l, at, packed(i, j), draws_len)).mul_add(entry(s, work, at, j, draws_len), sum);
+                }
+                let value = sum / entry(s, l, at, packed(i, i), draws_len);
+                store(value, &mut work[i * draws_len..(i + 1) * draws_len], at);
+                squares = value.mul_add(value, squares);
+            }
+            store(squares, &mut out[column * draws_len..(column + 1) * draws_len], at);
+        }
+    }
+}
+crate::simd_fn!(
+    /// out = the diagonal of (L Lᵀ)⁻¹ with each draw's own L; `work` is as long as `out`.
+    pub fn lower_inverse_squares_each(l: &[f64], work: &mut [f64], out: &mut [f64], draws_len: usize)
+        = lower_inverse_squares_each_kernel
+);
+
+#[inline(always)]
 fn lower_transpose_multiply_each_kernel<S: Simd>(s: S, l: &[f64], x: &[f64], out: &mut [f64], draws_len: usize) {
     let n = x.len() / draws_len;
     for at in (0..draws_len).step_by(LANES) {
@@ -274,6 +300,17 @@ mod tests {
             lower_transpose_multiply_each(&l, &x, &mut product, draws_len);
             lower_transpose_solve_each(&l, &mut product, draws_len);
             close(&product, &x);
+            // Catches a column of the inverse that starts at the wrong row: entry j is |L⁻¹ eⱼ|².
+            let (mut work, mut diagonal) = (vec![0.0; 3 * draws_len], vec![0.0; 3 * draws_len]);
+            lower_inverse_squares_each(&l, &mut work, &mut diagonal, draws_len);
+            for j in 0..3 {
+                let mut unit = vec![0.0; 3 * draws_len];
+                unit[j * draws_len..(j + 1) * draws_len].fill(1.0);
+                lower_solve_each(&l, &mut unit, draws_len);
+                let squares: Vec<f64> =
+                    (0..draws_len).map(|s| (0..3).map(|i| unit[i * draws_len + s].powi(2)).sum()).collect();
+                close(&diagonal[j * draws_len..(j + 1) * draws_len], &squares);
+            }
         }
     }
 

@@ -43,8 +43,8 @@ pub fn parse_settings(text: &str) -> PyResult<InferSettings> {
             return Err(exception(format!("{argument}: the number after the colon is at most {SIZE_MAX}")));
         }
     }
-    if settings.importance > SIZE_MAX {
-        return Err(exception(format!("importance={}: the bound takes at most {SIZE_MAX} draws", settings.importance)));
+    if let Some(importance) = settings.importance.filter(|importance| *importance > SIZE_MAX) {
+        return Err(exception(format!("importance={importance}: the bound takes at most {SIZE_MAX} draws")));
     }
     if let Some(temperatures) = settings.annealed.filter(|temperatures| !(1..=SIZE_MAX).contains(temperatures)) {
         return Err(exception(format!("annealed={temperatures}: the bound takes from 1 to {SIZE_MAX} temperatures")));

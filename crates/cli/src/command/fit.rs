@@ -9,7 +9,6 @@ use hyperprior::infer::{
     Correction, DRAWS_MIN, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart,
     RecursivePart, SIZE_MAX,
 };
-use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -56,9 +55,10 @@ pub struct Fit {
     #[arg(long, value_name = "PART", value_parser = recursive)]
     recursive: Option<RecursivePart>,
     /// Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
-    /// hierarchical bound and reports one with K temperatures (discrete latents)
-    #[arg(long, default_value_t, value_name = "BOUND")]
-    bound: BoundChoice,
+    /// hierarchical bound and reports one with K temperatures (discrete latents) [default: importance:8 for ep, otherwise
+    /// hierarchical]
+    #[arg(long, value_name = "BOUND")]
+    bound: Option<BoundChoice>,
     /// Correction of the approximation's draws
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: CorrectionChoice,
@@ -153,22 +153,12 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 }
 
 /// The objective.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 struct BoundChoice {
     /// Draws of r; 0 for the hierarchical bound.
     importance: usize,
     /// The temperatures of an annealed bound, which is reported.
     annealed: Option<usize>,
-}
-
-impl fmt::Display for BoundChoice {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        match (self.importance, self.annealed) {
-            (_, Some(temperatures)) => write!(f, "annealed:{temperatures}"),
-            (0, None) => f.write_str("hierarchical"),
-            (draws, None) => write!(f, "importance:{draws}"),
-        }
-    }
 }
 
 impl FromStr for BoundChoice {
@@ -251,8 +241,8 @@ impl Fit {
             .budget(self.budget)
             .restarts(self.restarts.map(usize::from))
             .parts(Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive })
-            .importance(self.bound.importance)
-            .annealed(self.bound.annealed)
+            .importance(self.bound.map(|bound| bound.importance))
+            .annealed(self.bound.and_then(|bound| bound.annealed))
             .seed(self.seed)
             .draws(self.draws as usize)
             .steps(self.steps)

@@ -283,7 +283,7 @@ fn fit_history(inferred: &Inferred) -> Lines {
 /// The upper bound, if r leaves a gap.
 fn gap(report: &FitReport) -> Option<Estimate> {
     let bounds = &report.inferred()?.bounds;
-    bounds.upper.filter(|upper| (upper.value - bounds.elbo.value).abs() > 1e-9 * upper.value.abs().max(1.0))
+    bounds.upper.filter(|upper| (upper.value - bounds.importance_lower.value).abs() > 1e-9 * upper.value.abs().max(1.0))
 }
 
 /// The ELBO, the evidence and k̂.

@@ -244,11 +244,15 @@ impl<'a> Fit<'a> {
             return Ok(false);
         }
         if let Some([theta, phi]) = stopping.mean() {
-            let settings = BoundSettings { draws: RANKING_DRAWS, samples: 0, seed: self.settings.seed };
+            let settings = BoundSettings {
+                draws: RANKING_DRAWS,
+                samples: self.settings.gradient.importance,
+                seed: self.settings.seed,
+            };
             // If q is impossible there, the bound is −∞.
             let bound = |theta: &[f64], phi: &[f64]| {
                 objective::evaluate(self.model, self.q, (theta, phi), &settings)
-                    .map_or(f64::NEG_INFINITY, |b| b.elbo.value)
+                    .map_or(f64::NEG_INFINITY, |b| b.importance_lower.value)
             };
             let mut elbo = bound(&theta, &phi);
             // While the parameters still drift, the last iterate may be the best.

@@ -135,8 +135,9 @@ fn short_run<'a>(
         steps => run.phase(session, Phase::Start { number, of }, 0, steps)?,
     };
     let bound = if of > 1 {
-        let bounds = BoundSettings { draws: settings.start.ranking_draws, samples: 0, seed: settings.seed };
-        objective::evaluate(model, q, (run.theta(), run.phi()), &bounds)?.elbo.value
+        let samples = settings.gradient.importance;
+        let bounds = BoundSettings { draws: settings.start.ranking_draws, samples, seed: settings.seed };
+        objective::evaluate(model, q, (run.theta(), run.phi()), &bounds)?.importance_lower.value
     } else {
         f64::NAN
     };

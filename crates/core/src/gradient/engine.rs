@@ -7,6 +7,7 @@ use super::switches::Flips;
 use super::three_terms::Backward;
 use super::{GradientSettings, Plan, plan};
 use crate::error::{Error, Result};
+use crate::likelihood::Kind;
 use crate::model::{Model, describe};
 use crate::objective::Pass;
 use crate::recursive::Space;
@@ -79,18 +80,7 @@ impl GradientEngine {
         q.check(model)?;
         let plans = plan(model, q, settings)?;
         if settings.importance > 0 {
-            let mismatch = |second: String, reason: &str| {
-                let first = "importance-weighted training".to_owned();
-                Err(Error::Mismatch { first, second, reason: reason.to_owned() })
-            };
-            if q.recursive().space() == Space::Lambda {
-                let r = format!("the recursive approximation `{}`", q.recursive().name());
-                return mismatch(r, "it needs an approximation on the noise");
-            }
-            if plans.iter().any(|p| *p != Plan::Score) {
-                let reason = "it needs the score of every latent; use the score estimator and no point masses";
-                return mismatch("the model's latents".to_owned(), reason);
-            }
+            check_importance(q, &plans)?;
         }
         // A block holds whole groups, and whole pairs of groups if noises come in pairs.
         let unit = settings.replicates * if settings.antithetic { 2 } else { 1 };
@@ -218,6 +208,33 @@ impl GradientEngine {
             example: example.unwrap_or_default(),
         }
     }
+}
+
+/// Checks that the gradient of the importance-weighted bound is known; see the derivation in [`super`].
+fn check_importance(q: &Variational, plans: &[Plan]) -> Result<()> {
+    let (likelihood, recursive) = (q.likelihood(), q.recursive());
+    let mismatch = |second: String, reason: &str| {
+        let first = "importance-weighted training".to_owned();
+        Err(Error::Mismatch { first, second, reason: reason.to_owned() })
+    };
+    let has = |kind: Kind| (0..likelihood.latents_len()).any(|i| likelihood.kind(i) == kind);
+    let r = || format!("the recursive approximation `{}`", recursive.name());
+    if recursive.space() == Space::Lambda {
+        return mismatch(r(), "it needs an approximation on the noise");
+    }
+    if has(Kind::Pathwise) && recursive.depends_on_z() {
+        let reason = "the fresh draws would move with the draws of continuous factors; use r = prior, or point masses";
+        return mismatch(r(), reason);
+    }
+    if has(Kind::PointMass) && q.prior().components_len() > 1 {
+        let reason = "with point masses it needs a prior of one component, such as one Gaussian";
+        return mismatch(format!("the prior `{}`", q.prior().name()), reason);
+    }
+    if plans.iter().any(|plan| !matches!(plan, Plan::Score | Plan::Path)) {
+        let reason = "it needs the score of every discrete latent; use the score estimator";
+        return mismatch("the gradient estimator".to_owned(), reason);
+    }
+    Ok(())
 }
 
 impl Block {

@@ -15,6 +15,14 @@
 //! φ still follows `eq:r-grad`. This is the gradient with r held fixed, which is the gradient of the bound unless r depends on
 //! θ. r = prior (semi-implicit inference) does, through a mixture's weights and switches, from which the fresh draws are then
 //! made: along those alone the step is the gradient of a bound with the current r.
+//!
+//! Continuous latents. Of *point masses* z_c = T(λ_c) determines λ_c and, with one component, its noise ε_c. Given ε_c everything
+//! above holds with q(λ_d | ε_c) in place of q(λ): the fresh draws are of ε_d alone, and the score of z_d has the signal
+//! log p − log q̂. The factor q(λ_c)/|T′| is common to all a_j, so along λ_c there remain the derivatives of log p(x, z), of
+//! log|T′| and of −log q(λ_c), as without fresh draws. (With several components the fresh draws have other noises ε_c behind
+//! the same λ_c, and −log q̂ would have to be differentiated along it.) Along the draw of a *pathwise* factor both log p and log q̂
+//! are differentiated; if r = prior, whose fresh draws do not depend on z, the latter gives −Σ_j w_j ∂_z log q(z | λ_j) with w_j the
+//! share of e^a_j (semi-implicit inference: Yin and Zhou, 2018; Titsias and Ruiz, 2019).
 
 mod difference;
 mod disarm;
@@ -84,8 +92,8 @@ pub struct GradientSettings {
     /// Whether a recursive approximation that does not split by latent is summed over too, at the cost of solving it again
     /// for every value; if not, its part is estimated by the score.
     pub sum_joint_recursion: bool,
-    /// J: fresh draws of r(λ | z) per draw of z, which tighten the bound that is maximised (r on the noise only). 0 maximises
-    /// the paper's hierarchical ELBO.
+    /// J: fresh draws of r(λ | z) per draw of z, which tighten the bound that is maximised. It needs r on the noise; with point
+    /// masses a prior of one component, and with continuous factors r = prior. 0 maximises the paper's hierarchical ELBO.
     pub importance: usize,
     /// Which terms of `eq:first-gradient` to include; all, except in tests.
     pub terms: Terms,

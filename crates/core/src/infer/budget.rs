@@ -163,9 +163,10 @@ impl Work<'_> {
     ) -> Result<Fitted> {
         let draws = if self.is_heavy(model) { 8 } else { 16 };
         let usual = FitSettings::default();
+        let importance = self.settings.importance.unwrap_or_else(|| usual_importance(q));
         let settings = FitSettings {
             step_size: self.settings.step_size.unwrap_or(usual.step_size),
-            gradient: GradientSettings { draws, importance: self.settings.importance, ..usual.gradient },
+            gradient: GradientSettings { draws, importance, ..usual.gradient },
             start: StartSettings { tries: starts.len(), steps: 200, ..usual.start },
             dropped_max: if self.settings.correct == Correction::ResampleMove {
                 DROPPED_MAX
@@ -183,6 +184,17 @@ impl Work<'_> {
     pub(super) fn is_heavy(&self, model: &dyn Model) -> bool {
         model.work() > HEAVY
     }
+}
+
+/// Draws of an r that matches moments: what they add costs little beside the matching, and they close the gap that a Gaussian leaves
+/// where logits are wide.
+const IMPORTANCE: usize = 8;
+
+/// The draws of r that tighten the bound that is maximised, if none were asked for. With point masses the gradient is known for one
+/// component.
+fn usual_importance(q: &Variational) -> usize {
+    let is_known = q.likelihood().point_mass_len() == 0 || q.prior().components_len() == 1;
+    if q.recursive().matches_moments() && is_known { IMPORTANCE } else { 0 }
 }
 
 /// The share of the draws of an approximation with discrete latents that may be impossible, if moves follow: independent factors know

@@ -107,14 +107,42 @@ impl TryFrom<String> for Method {
 /// Longer ranges get a binomial factor, shorter ones a categorical.
 const TABLE_MAX: f64 = 512.0;
 
-/// With more parameters than this, r is learned.
+/// With more parameters than this, r is learned for latents that are not all binary.
 const LAPLACE_MAX: usize = 16;
+/// The most work of moment matching for binary latents, (parameters of discrete latents)³ × (components)²: a step has draws of every
+/// component, and each is matched by every component.
+const MATCHING_MAX: usize = 125_000;
 
-/// The number of Gaussians in the prior of a hierarchical model; each costs an evaluation of the model.
-fn hvm_components(lambda_len: usize) -> usize {
-    match lambda_len {
-        0..=64 => 8,
-        _ => 2,
+/// The discrete latents of a model, as far as they decide the parts of a hierarchical model.
+#[derive(Clone, Copy)]
+struct Discrete {
+    len: usize,
+    is_binary: bool,
+    /// Whether there are no continuous latents beside them.
+    is_all: bool,
+}
+
+impl Discrete {
+    fn of(latents: &Latents) -> Self {
+        let supports = || (0..latents.len()).map(|i| latents.support(i)).filter(|support| support.is_discrete());
+        let len = supports().count();
+        Self { len, is_binary: supports().all(|support| support == Support::BINARY), is_all: len == latents.len() }
+    }
+
+    /// Whether r matches moments for a prior of this many Gaussians. Continuous latents beside the binary ones often have modes with
+    /// them, which one Gaussian cannot cover, and with them the shares of several would move, which the gradient leaves out.
+    fn is_matched(self, components_len: usize) -> bool {
+        self.is_binary && self.is_all && self.len.pow(3).saturating_mul(components_len * components_len) <= MATCHING_MAX
+    }
+
+    /// The number of Gaussians in the prior of a hierarchical model over this many parameters; each costs an evaluation of the model.
+    /// One Gaussian whose r is good already joins all binary latents; more follow if they gain.
+    fn components(self, lambda_len: usize) -> usize {
+        match lambda_len {
+            _ if self.is_matched(1) => 1,
+            0..=64 => 8,
+            _ => 2,
+        }
     }
 }
 
@@ -148,6 +176,13 @@ fn likelihood(latents: &Latents, alone: bool, part: LikelihoodPart) -> Result<Me
 }
 
 impl Method {
+    /// The methods that a hierarchical model with one Gaussian grows into as long as they gain: mixtures of twice as many Gaussians
+    /// each time, while r is as good.
+    pub(super) fn larger(latents: &Latents) -> Vec<Self> {
+        let discrete = Discrete::of(latents);
+        [2, 4, 8].into_iter().filter(|components| discrete.is_matched(*components)).map(Self::Mixture).collect()
+    }
+
     /// The variational model of this method for these latents.
     ///
     /// # Errors
@@ -165,7 +200,8 @@ impl Method {
             return Err(Error::EmptyModel);
         }
         let factors = parts.likelihood.unwrap_or(LikelihoodPart::Usual);
-        let has_discrete = (0..latents.len()).any(|i| latents.support(i).is_discrete());
+        let discrete = Discrete::of(latents);
+        let has_discrete = discrete.len > 0;
         if self == Self::MeanField && has_discrete && parts.prior.is_none() {
             return Ok(Variational::mean_field(likelihood(latents, true, factors)?));
         }
@@ -174,21 +210,29 @@ impl Method {
         let prior = parts.prior.unwrap_or(match self {
             Self::LowRank(rank) => PriorPart::LowRank(rank),
             Self::Mixture(components) => PriorPart::Mixture(components),
-            Self::Hvm => PriorPart::Mixture(hvm_components(n)),
+            Self::Hvm => match discrete.components(n) {
+                1 => PriorPart::Gaussian,
+                components => PriorPart::Mixture(components),
+            },
             Self::Flow(layers) => PriorPart::Spline(layers),
             Self::Copula(rank) => PriorPart::Copula(rank),
             Self::MeanField => PriorPart::Diagonal,
             Self::Auto | Self::FullRank | Self::Nuts => PriorPart::Gaussian,
         });
         let prior = prior.build(n)?;
-        // Mode and curvature are accurate enough for few parameters, one per latent; otherwise r is learned.
-        let mut discrete = (0..latents.len()).filter(|i| latents.support(*i).is_discrete());
-        let is_small = n <= LAPLACE_MAX && discrete.all(|i| likelihood.lambda_range(i).len() == 1);
+        // Logits have skewed posteriors, whose moments are far from mode and curvature. For counts those are accurate enough if there
+        // are few parameters, one per latent. Otherwise r is learned.
+        let has_gaussians = prior.gaussians().is_some();
+        let mut ranges = (0..latents.len()).filter(|i| latents.support(*i).is_discrete());
+        let is_small = n <= LAPLACE_MAX && ranges.all(|i| likelihood.lambda_range(i).len() == 1);
         let recursive = match parts.recursive {
             // Without discrete latents λ determines z, and r has nothing to approximate.
             _ if !has_discrete => RecursivePart::Prior,
             Some(part) => part,
-            None if is_small && prior.gaussians().is_some() => RecursivePart::Laplace,
+            None if has_gaussians && discrete.is_matched(prior.components_len()) => {
+                RecursivePart::ExpectationPropagation
+            }
+            None if has_gaussians && is_small => RecursivePart::Laplace,
             None => RecursivePart::Factorised,
         };
         let recursive = recursive.build(&likelihood, &*prior)?;

@@ -244,8 +244,13 @@ fn mixed(whitened: WhitenedModel<dyn Model + '_>, ends: &Batch, work: &mut Work)
     let components_len = q.prior().components_len();
     let mut best = Candidate { whitened, q, fitted, has_converged, method };
     let mut candidates = Vec::new();
-    if settings.method == Method::Auto && settings.parts.prior.is_none() {
-        let rising = if work.is_heavy(&best.whitened) { vec![] } else { vec![Method::Mixture(2 * components_len)] };
+    if method == Method::Hvm && settings.parts.prior.is_none() {
+        let rising = match (components_len, settings.method) {
+            _ if work.is_heavy(&best.whitened) => vec![],
+            (1, _) => Method::larger(best.whitened.latents()),
+            (_, Method::Auto) => vec![Method::Mixture(2 * components_len)],
+            _ => vec![],
+        };
         (best, candidates) =
             grow(best, &rising, false, |best, q, work| fit(&best.whitened, q, settings.seed, work), work)?;
     }

@@ -42,8 +42,9 @@ pub struct InferSettings {
     pub restarts: Option<usize>,
     /// Parts of the approximation that are chosen individually.
     pub parts: Parts,
-    /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO.
-    pub importance: usize,
+    /// Draws of r that tighten the bound that is maximised; 0 for the hierarchical ELBO. By default a few if r matches moments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub importance: Option<usize>,
     /// The temperatures of an annealed bound on log p(x), to be computed once the approximation is fitted; all latents must be discrete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annealed: Option<usize>,
@@ -63,8 +64,8 @@ pub struct InferSettings {
 }
 
 crate::setters!(InferSettings {
-    method: Method, accuracy: f64, parts: Parts, importance: usize, seed: u64, draws: usize, correct: Correction;
-    annealed?: usize, budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize
+    method: Method, accuracy: f64, parts: Parts, seed: u64, draws: usize, correct: Correction;
+    annealed?: usize, budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize, importance?: usize
 });
 
 /// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
@@ -92,7 +93,7 @@ impl Default for InferSettings {
             budget_record: None,
             restarts: None,
             parts: Parts::default(),
-            importance: 0,
+            importance: None,
             annealed: None,
             seed: 1,
             draws: DRAWS,
@@ -107,7 +108,7 @@ impl Default for InferSettings {
 impl InferSettings {
     /// Whether the approximation is to be fitted with its usual parts to the usual bound.
     pub(super) fn is_plain(&self) -> bool {
-        self.parts == Parts::default() && self.importance == 0 && self.annealed.is_none()
+        self.parts == Parts::default() && self.importance.is_none() && self.annealed.is_none()
     }
 
     /// Whether the draws may come from elsewhere than the approximation that is fitted: if no method, number of steps or number of moves

@@ -246,6 +246,14 @@ impl Likelihood for MeanField {
         }
     }
 
+    fn d_log_density_d_z(&self, i: usize, lambda: &Batch, z_i: &[f64], out: &mut [f64]) {
+        if let Factor::Family(family) = &self.factors[i]
+            && family.is_pathwise()
+        {
+            family.d_log_density_d_z(lambda.columns(self.lambda_range(i)), z_i, out);
+        }
+    }
+
     fn information(&self, i: usize, lambda: &Batch, out: &mut [f64]) {
         if let Factor::Family(family) = &self.factors[i] {
             family.information(lambda.columns(self.lambda_range(i)), out);

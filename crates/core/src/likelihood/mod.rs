@@ -138,6 +138,11 @@ pub trait Likelihood: std::fmt::Debug + Send + Sync {
     /// mean zero), for a point mass completely.
     fn pathwise(&self, i: usize, lambda: &Batch, pass: PathwisePass, d_lambda: &mut Batch, scratch: &mut Scratch);
 
+    /// out\[s\] = ∂ log q(z_i | λ_i)/∂z_i of a [pathwise](Kind::Pathwise) factor; others leave it.
+    fn d_log_density_d_z(&self, i: usize, lambda: &Batch, z_i: &[f64], out: &mut [f64]) {
+        let _ = (i, lambda, z_i, out);
+    }
+
     /// out\[p · P + q, s\] = the Fisher information of z_i about λ_i, P = the length of λ_i.
     fn information(&self, i: usize, lambda: &Batch, out: &mut [f64]);
 

@@ -49,7 +49,8 @@ pub struct Bounds {
     pub importance_lower: Estimate,
     /// The importance-weighted upper bound on the exact ELBO of q(z), or of its restriction, if J ≥ 1.
     pub upper: Option<Estimate>,
-    /// The log of the evidence estimate p(x) = E[e^integrand], with the standard error of the log. Invalid draws count as zeros.
+    /// The log of the evidence estimate p(x) = E[p(x, z)/q̂(z)], q̂(z) from the settings' J, with the standard error of the log. With J = 0
+    /// it is E[e^integrand]. Invalid draws count as zeros.
     pub log_evidence: Estimate,
     /// The number of draws.
     pub drawn: usize,
@@ -135,7 +136,7 @@ pub fn evaluate(
         conditional_entropy: restricted(|c| c.conditional_entropy),
         importance_lower: restricted(|c| c.lower),
         upper: (settings.samples > 0).then(|| restricted(|c| c.upper)),
-        log_evidence: strata(&|block| block.contributions.iter().map(|c| c.elbo).collect()).log_evidence(),
+        log_evidence: strata(&|block| block.contributions.iter().map(|c| c.lower).collect()).log_evidence(),
         drawn,
         dropped,
         fault: CommonFault::among(results.into_iter().flat_map(|(_, block)| block.faults).take(FAULTS).collect()),

@@ -40,16 +40,45 @@ impl Inner {
         streams: &mut [Stream],
         scratch: &mut Scratch,
     ) {
-        let draws_len = draws.z.draws_len();
-        let (prior, recursive) = (q.prior(), q.recursive());
         self.x.copy_from(covered_by(q, draws));
         self.components.clear();
-        self.components.resize(draws_len, draws.component);
+        self.components.resize(draws.z.draws_len(), draws.component);
+        let at = q.surroundings(theta, phi, draws.component);
+        q.recursive().sample(at, prepared, streams, &mut self.x, &mut self.components, scratch);
+        self.place(q, (theta, phi), draws, prepared, scratch);
+    }
+
+    /// As [`draw`](Self::draw), with given numbers instead of draws: for exact checks, in which they are enumerated.
+    pub(super) fn set(
+        &mut self,
+        q: &Variational,
+        at: (&[f64], &[f64]),
+        draws: &Draws,
+        prepared: &Cache,
+        (x, components): (&Batch, &[usize]),
+        scratch: &mut Scratch,
+    ) {
+        self.x.copy_from(x);
+        self.components.clear();
+        self.components.extend_from_slice(components);
+        self.place(q, at, draws, prepared, scratch);
+    }
+
+    /// λ_j and its weight a_j, from x and the components.
+    fn place(
+        &mut self,
+        q: &Variational,
+        (theta, phi): (&[f64], &[f64]),
+        draws: &Draws,
+        prepared: &Cache,
+        scratch: &mut Scratch,
+    ) {
+        let draws_len = draws.z.draws_len();
+        let (prior, recursive) = (q.prior(), q.recursive());
         self.log_weight.resize(draws_len, 0.0);
         self.log_prior.resize(draws_len, 0.0);
         self.lambda.reshape(prior.lambda_len(), draws_len);
         let at = q.surroundings(theta, phi, draws.component);
-        recursive.sample(at, prepared, streams, &mut self.x, &mut self.components, scratch);
         if recursive.space() == Space::Lambda {
             self.lambda.copy_from(&self.x);
             let mut log_prior = scratch.take(draws_len);

@@ -1,5 +1,6 @@
 //! The forward pass of a batch of draws: the hierarchical integrand log p + log r − log q(z | λ) − log q(λ).
 
+use super::average::Average;
 use super::draws::{Draws, covered_by};
 use super::importance::Inner;
 use crate::error::Result;
@@ -12,7 +13,6 @@ use crate::variational::Variational;
 use hyperprior_math::batch::Batch;
 use hyperprior_math::random::{Stream, standard_normals};
 use hyperprior_math::scratch::Scratch;
-use hyperprior_math::special::log_add_exp;
 use hyperprior_math::vector::add_scaled;
 
 /// The working memory of a batch for the forward and backward pass, reused between steps. For exact checks of the bound and its
@@ -184,22 +184,36 @@ impl Pass {
     /// Draws `samples` fresh λ's per z and replaces the hierarchical integrand by the importance-weighted one, log p − log q̂(z).
     /// Call after [`forward`](Self::forward).
     pub fn tighten(&mut self, q: &Variational, at: (&[f64], &[f64]), streams: &mut [Stream], samples: usize) {
-        let mut log_q_hat = self.scratch.take(streams.len());
-        for (s, o) in log_q_hat.iter_mut().enumerate() {
-            *o = self.log_p[s] - self.integrand[s];
-        }
-        for _ in 0..samples {
-            self.inner.draw(q, at, &self.draws, &self.prepared, streams, &mut self.scratch);
-            for (o, a) in log_q_hat.iter_mut().zip(&self.inner.log_weight) {
-                *o = log_add_exp(*o, *a);
-            }
+        self.tighten_by(q, samples, |inner, pass, _| {
+            inner.draw(q, at, &pass.draws, &pass.prepared, streams, &mut pass.scratch);
+        });
+    }
+
+    /// As [`tighten`](Self::tighten), with given fresh noise and components instead of draws of r: for exact checks, in which they
+    /// are enumerated.
+    pub fn tighten_at(&mut self, q: &Variational, at: (&[f64], &[f64]), fresh: &[(Batch, Vec<usize>)]) {
+        self.tighten_by(q, fresh.len(), |inner, pass, j| {
+            let (x, components) = &fresh[j];
+            inner.set(q, at, &pass.draws, &pass.prepared, (x, components), &mut pass.scratch);
+        });
+    }
+
+    fn tighten_by(&mut self, q: &Variational, samples: usize, mut fresh: impl FnMut(&mut Inner, &mut Self, usize)) {
+        let mut inner = std::mem::take(&mut self.inner);
+        let own = self.log_p.iter().zip(&self.integrand).map(|(p, f)| p - f);
+        let mut average = Average::begin(q, &self.draws, own, &mut self.d_z, &mut self.scratch);
+        for j in 0..samples {
+            fresh(&mut inner, self, j);
+            average.add(q, &self.draws, &inner);
         }
         let count = ((samples + 1) as f64).ln();
-        for (s, o) in log_q_hat.iter().enumerate() {
+        for (s, sum) in average.log_sum.iter().enumerate() {
             // An invalid draw stays invalid.
-            self.integrand[s] = if self.integrand[s].is_finite() { self.log_p[s] - (o - count) } else { f64::NAN };
+            let is_valid = self.integrand[s].is_finite();
+            self.integrand[s] = if is_valid { self.log_p[s] - (sum - count) } else { f64::NAN };
         }
-        self.scratch.give(log_q_hat);
+        average.end(q, &mut self.d_z, &mut self.scratch);
+        self.inner = inner;
     }
 }
 

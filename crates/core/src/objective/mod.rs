@@ -15,6 +15,7 @@
 //! hierarchy; [`HamiltonianAnnealing`] does so for continuous latents, and can be maximised.
 
 mod annealed;
+mod average;
 mod draws;
 mod elbo;
 pub(crate) mod hamiltonian;

@@ -42,7 +42,7 @@ impl Strata<'_> {
         Estimate { value: conditional + share.ln(), standard_error }
     }
 
-    /// log Σ_k π_k mean_k e^integrand; the standard error is that of the mean divided by it (the delta method).
+    /// log Σ_k π_k mean_k e^value; the standard error is that of the mean divided by it (the delta method).
     pub(super) fn log_evidence(&self) -> Estimate {
         let top = self.samples.iter().flatten().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
         let mean = self.mean(|x| (x - top).exp());

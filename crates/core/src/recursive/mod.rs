@@ -164,6 +164,16 @@ pub trait Recursive: std::fmt::Debug + Send + Sync {
     /// [`conditional`](Self::conditional) is cheap.
     fn is_local(&self) -> bool;
 
+    /// Whether r depends on z.
+    fn depends_on_z(&self) -> bool {
+        true
+    }
+
+    /// Whether it is made of Gaussians with matched moments.
+    fn matches_moments(&self) -> bool {
+        false
+    }
+
     /// The sizes it was built for, if any.
     fn made_for(&self) -> Option<MadeFor> {
         None

@@ -46,6 +46,10 @@ impl Recursive for SameAsPrior {
         Ok(())
     }
 
+    fn depends_on_z(&self) -> bool {
+        false
+    }
+
     fn prepare(&self, _at: Surroundings, _x: &Batch, _z: &Batch, _prepared: &mut Cache, _scratch: &mut Scratch) {}
 
     fn forward(

@@ -276,9 +276,10 @@ impl<'a> FitReport<'a> {
         match &self.posterior.source {
             Source::Approximate(inferred) => {
                 let bounds = &inferred.bounds;
+                // The tighter of the two bounds; without a gap between them they are the same.
                 let elbo = Elbo {
-                    value: bounds.elbo.value,
-                    standard_error: bounds.elbo.standard_error,
+                    value: bounds.importance_lower.value,
+                    standard_error: bounds.importance_lower.standard_error,
                     upper: bounds.upper.map(|upper| upper.value),
                 };
                 let evidence = inferred.log_evidence();

@@ -36,7 +36,7 @@ fn one(support: Support, z: f64) -> (f64, f64) {
 }
 
 /// A coin and a continuous latent whose slope depends on the coin.
-fn coin_and(support: Support) -> Small {
+pub(crate) fn coin_and(support: Support) -> Small {
     let tilt = |coin: f64| 0.4 + 0.5 * coin;
     Small::new(&[Support::BINARY, support], move |z| 0.3 * z[0] + tilt(z[0]) * one(support, z[1]).0).with_gradient(
         move |z, d| {
@@ -45,13 +45,13 @@ fn coin_and(support: Support) -> Small {
     )
 }
 
-fn alone(support: Support) -> Small {
+pub(crate) fn alone(support: Support) -> Small {
     Small::new(&[support], move |z| one(support, z[0]).0).with_gradient(move |z, d| d[0] = one(support, z[0]).1)
 }
 
 /// Nodes of z with their dz: even steps on the unconstrained real line, where every density here decays like a normal or an
 /// exponential.
-fn nodes(support: Support) -> Rule {
+pub(crate) fn nodes(support: Support) -> Rule {
     let bijector = Bijector::for_support(support).expect("a continuous support");
     let line = Rule::line(-18.0, 18.0, 0.1875);
     let x: Vec<f64> = line.points.iter().map(|x| x[0]).collect();
@@ -63,7 +63,7 @@ fn nodes(support: Support) -> Rule {
 }
 
 /// Every value of a coin, times the given nodes.
-fn with_coin(nodes: &Rule) -> Rule {
+pub(crate) fn with_coin(nodes: &Rule) -> Rule {
     let points = [0.0, 1.0].iter().flat_map(|c| nodes.points.iter().map(move |z| vec![*c, z[0]])).collect();
     Rule { points, weights: [nodes.weights.clone(), nodes.weights.clone()].concat() }
 }
@@ -149,7 +149,7 @@ fn the_mean_gradient_with_pathwise_and_discrete_factors_is_the_derivative_of_the
 }
 
 /// A placeholder for a point mass's z until λ is known.
-fn unread() -> Rule {
+pub(crate) fn unread() -> Rule {
     Rule { points: vec![vec![f64::NAN]], weights: vec![1.0] }
 }
 

@@ -154,6 +154,28 @@ fn the_gradient_of_the_importance_weighted_bound_is_the_score_term_alone() {
     }
 }
 
+/// Catches weights p/q̂(z) whose mean is not the evidence, such as those with the λ that generated z left out.
+#[test]
+fn the_tightened_weights_have_the_evidence_as_their_mean() {
+    let model = coin();
+    for (q, theta, phi) in [gaussian(), mixture(), semi_implicit()] {
+        let law = law(&model, &q, 0.3);
+        let fresh = fresh(&law, &theta, &phi);
+        let mut mean = 0.0;
+        for (k, log_pi) in law.log_weights(&theta).iter().enumerate() {
+            let (pass, weight) = law.pass(&theta, &phi, k);
+            for s in (0..weight.len()).filter(|&s| weight[s] > 1e-22) {
+                let own = pass.log_p[s] - pass.integrand[s];
+                let inverse = |(a, w): &(f64, f64)| w * 2.0 / (own.exp() + a.exp());
+                let inverses: f64 = fresh[s % 2].iter().map(inverse).sum();
+                mean += log_pi.exp() * weight[s] * pass.log_p[s].exp() * inverses;
+            }
+        }
+        let evidence = (-0.2_f64).exp() + (-1.7_f64).exp();
+        assert!((mean - evidence).abs() < 1e-8, "{}: {mean} against {evidence}", q.prior().name());
+    }
+}
+
 /// Catches an engine whose gradient along φ is not `eq:r-grad` when the bound is tightened.
 #[test]
 fn the_gradient_along_phi_is_the_same_as_without_fresh_draws() {

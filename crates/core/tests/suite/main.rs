@@ -9,6 +9,7 @@ mod estimators;
 mod exact_law;
 mod gamma_poisson;
 mod hamiltonian_law;
+mod importance_continuous;
 mod importance_law;
 mod invariance;
 mod linear_response;

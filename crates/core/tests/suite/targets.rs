@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 use hyperprior::fit::{FitSettings, Quiet, StartSettings, fit};
+use hyperprior::infer::{Correction, InferSettings, Method, Starts, infer};
 use hyperprior::likelihood::MeanField;
 use hyperprior::math::family::{ConwayMaxwell, Family, Mixed, Poisson};
 use hyperprior::math::special::{HALF_LN_2_PI, log_sum_exp};
@@ -268,4 +269,19 @@ fn families_with_a_dispersion_parameter_fit_better() {
     ];
     assert_close(&[poisson], &[0.78247], 0.0, 1e-3);
     assert!(conway_maxwell < 0.45 && mixed < 0.45, "{conway_maxwell} {mixed}");
+}
+
+/// Catches an r by mode and curvature for binary latents, which leaves more than two nats, and draws that are weighed without fresh λ's:
+/// the bound is near the log evidence, and the weights have a variance.
+#[test]
+fn a_hierarchical_model_of_spins_is_tight() {
+    let settings = InferSettings::default().method(Method::Hvm).correct(Correction::None).restarts(1);
+    for (model, gap) in [(Ising::ring(8, 0.5).unwrap(), 0.05), (Ising::grid(3, 3, 0.4, false).unwrap(), 0.05)] {
+        let log_evidence = exact::posterior(&model, 1).unwrap().log_evidence;
+        let found = infer(&model, &Starts::default(), &settings, &mut Quiet).unwrap();
+        assert_eq!(found.parts[1..], ["gaussian (full)".to_owned(), "mixture-EP".to_owned()]);
+        let bound = found.bounds.importance_lower.value;
+        assert!((log_evidence - gap..log_evidence + 0.01).contains(&bound), "{bound} under {log_evidence}");
+        assert!(found.psis.khat < 0.5, "{:?}", found.psis);
+    }
 }

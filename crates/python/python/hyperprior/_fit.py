@@ -40,7 +40,7 @@ def fit(
     likelihood: str | None = None,
     prior: str | None = None,
     recursive: str | None = None,
-    bound: str = "hierarchical",
+    bound: str | None = None,
     step_size: float | None = None,
     loo: bool = False,
     ppc: bool = False,
@@ -64,7 +64,8 @@ def fit(
         prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
         recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep.
         bound: Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
-            hierarchical bound and reports one with K temperatures (discrete latents).
+            hierarchical bound and reports one with K temperatures (discrete latents); by default importance:8 for ep, otherwise
+            hierarchical.
         step_size: Initial step size, in whitened coordinates.
         loo: Leave-one-out cross-validation (PSIS-LOO) and WAIC.
         ppc: Posterior predictive check.
@@ -92,8 +93,9 @@ def fit(
         "draws": whole("draws", draws, 10),
         "correct": _CORRECT[correct],
         "parts": {name: text(name, part) for name, part in parts.items() if part is not None},
-        **_bound(bound),
     }
+    if bound is not None:
+        settings |= _bound(bound)
     if budget is not None:
         settings["budget"] = number("budget", budget, is_zero_allowed=True)
     if restarts is not None:
@@ -119,7 +121,7 @@ def fit(
 def _bound(bound: str) -> dict[str, int]:
     kind, _, size = text("bound", bound).partition(":")
     if kind == "hierarchical" and not size:
-        return {}
+        return {"importance": 0}
     if kind in ("importance", "annealed") and size.isdigit() and 1 <= int(size) <= SIZE_MAX:
-        return {kind: int(size)}
+        return {"importance": 0, kind: int(size)}
     raise Error(f"bound: use hierarchical, importance:J or annealed:K, with J and K from 1 to {SIZE_MAX}")

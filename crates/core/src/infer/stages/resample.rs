@@ -101,7 +101,11 @@ pub(in crate::infer) fn of_components(q: &Variational, fitted: &Fitted, len: usi
     (0..q.prior().components_len()).map(of).collect()
 }
 
-/// Draws from q, and their log importance weights. Components are drawn in proportion to their weights.
+/// Fresh draws of r behind an importance weight. With λ_0 the λ that generated z, p/q̂(z) is a weight like p(x, z) r(λ_0 | z)/q(z, λ_0):
+/// both have the evidence as their mean, and the first varies less.
+const SAMPLES: usize = 8;
+
+/// Draws from q, and their log importance weights, log p − log q̂(z). Components are drawn in proportion to their weights.
 pub(super) fn draw(
     model: &dyn Model,
     q: &Variational,
@@ -128,7 +132,11 @@ pub(super) fn draw(
             (0..size).map(|s| stream(seed, Purpose::Draws.step(), k as u64, (first + s) as u64)).collect();
         let mut pass = Pass::default();
         pass.draw(q, &fitted.theta, k, &mut streams, 1, false);
-        pass.forward(model, q, &fitted.theta, &fitted.phi)?;
+        let at = (&*fitted.theta, &*fitted.phi);
+        pass.forward(model, q, at.0, at.1)?;
+        if q.has_recursion() {
+            pass.tighten(q, at, &mut streams, SAMPLES);
+        }
         Ok((pass.draws.z, pass.integrand))
     };
     let results: Vec<(Batch, Vec<f64>)> = blocks.par_iter().map(run).collect::<Result<_>>()?;

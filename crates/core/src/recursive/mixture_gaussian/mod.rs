@@ -115,6 +115,10 @@ impl Recursive for MixtureGaussian {
         false
     }
 
+    fn matches_moments(&self) -> bool {
+        self.fit == GaussianFit::ExpectationPropagation
+    }
+
     fn made_for(&self) -> Option<MadeFor> {
         Some(MadeFor {
             latents_len: self.shape.latents_len,
