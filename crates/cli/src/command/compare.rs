@@ -1,5 +1,7 @@
-//! `hyperprior compare`: the paper's first table, every method on one target.
+//! `hyperprior compare`: the paper's first table, every method on one target, or on the posterior of a model.
 
+use super::compare_program::CompareProgram;
+use super::compared::{Compared, ComparedParser, Subject, SubjectParser};
 use super::output::Output;
 use crate::error::CliError;
 use crate::memory;
@@ -11,25 +13,38 @@ use clap::{Args, ValueEnum};
 use hyperprior::infer::SIZE_MAX;
 use serde::Serialize;
 use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
 
-/// Fit every applicable method to one target and compare them.
+/// Fit every applicable method to one target, or to a model, and compare them.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A method is a likelihood q(z | λ), a prior q(λ; θ) and a recursive approximation r(λ | z; φ). KL is exact if z can be \
-enumerated, and −ELBO if the target is normalised and the method needs no r.
+enumerated, and −ELBO if the target is normalised and the method needs no r. For a model file, every method of `fit` is compared \
+with a fit with the defaults, without correction of its draws.
 
 Examples:
+  hyperprior compare examples/rats/model.bug --data examples/rats/data.json
+  hyperprior compare karate.bug --data karate.json --eliminate none --methods mean-field,mixture:8
   hyperprior compare correlated-poisson-c
   hyperprior compare ising-grid-4x4 --coupling 0.3 --methods bbvi,hvm-gaussian
   hyperprior compare ising-ring-8 --methods bbvi,hvm-gaussian --annealed 1,2,4,8,16
   hyperprior compare banana --json --no-pictures > banana.json")]
 pub struct Compare {
-    /// Posterior to approximate
-    #[arg(value_enum)]
-    target: Target,
+    /// Posterior to approximate: a target with a known answer, or a model file
+    #[arg(value_name = "TARGET|MODEL", value_parser = SubjectParser)]
+    subject: Subject,
     /// Methods to fit, separated by commas [default: all]
-    #[arg(long, value_enum, value_delimiter = ',', value_name = "NAMES")]
-    methods: Vec<Method>,
+    #[arg(long, value_delimiter = ',', value_name = "NAMES", value_parser = ComparedParser)]
+    methods: Vec<Compared>,
+    /// Data file of a model: JSON, R dump or CSV; may be given several times
+    #[arg(long, value_name = "FILE")]
+    data: Vec<PathBuf>,
+    /// Starting values of a model: JSON or R dump
+    #[arg(long, value_name = "FILE")]
+    init: Option<PathBuf>,
+    /// Discrete latents of a model to marginalise exactly: auto, none, or names separated by commas
+    #[arg(long, default_value = "auto", value_name = "WHICH")]
+    eliminate: String,
     /// Coupling of neighbouring spins, for ising-ring-8 and ising-grid-4x4
     #[arg(long, value_name = "J", allow_negative_numbers = true)]
     coupling: Option<f64>,
@@ -60,13 +75,69 @@ struct Report<'a> {
 impl Compare {
     /// Runs the command.
     pub fn run(self) -> Result<(), CliError> {
-        // In the order of the table, not of the option.
-        let is_chosen = |method: &&Method| self.methods.is_empty() || self.methods.contains(method);
-        let methods = Method::value_variants().iter().filter(is_chosen).copied().collect();
+        match self.subject.clone() {
+            Subject::Target(target) => self.on_target(target),
+            Subject::Program(model) => self.on_program(model),
+        }
+    }
+
+    fn on_program(self, model: PathBuf) -> Result<(), CliError> {
+        let refuse = |option: &str| Err(CliError::Usage(format!("{option} is for targets, not for a model file")));
+        if self.coupling.is_some() {
+            return refuse("--coupling");
+        }
+        if !self.annealed.is_empty() {
+            return Err(CliError::Usage(
+                "--annealed is for targets; use `fit --bound annealed:K` for a model".to_owned(),
+            ));
+        }
+        let mut methods = Vec::new();
+        for method in &self.methods {
+            match method {
+                Compared::OfProgram(method) => methods.push(*method),
+                Compared::OfTarget(method) => {
+                    let name = method.name();
+                    return Err(CliError::Usage(format!(
+                        "{name} is a method for targets; for a model file use mean-field, full-rank, low-rank:R, mixture:K, flow:L, \
+                         copula:R or hvm"
+                    )));
+                }
+            }
+        }
+        let Output { seed, json, quiet, .. } = self.output;
+        let files = (model, self.data, self.init);
+        CompareProgram { files, eliminate: self.eliminate, methods, seed, json, quiet }.run()
+    }
+
+    /// The methods, in the order of the table, not of the option.
+    fn methods_of_target(&self) -> Result<Vec<Method>, CliError> {
+        let mut chosen = Vec::new();
+        for method in &self.methods {
+            match method {
+                Compared::OfTarget(method) => chosen.push(*method),
+                Compared::OfProgram(method) => {
+                    let names: Vec<String> = Method::value_variants().iter().map(|method| method.name()).collect();
+                    return Err(CliError::Usage(format!(
+                        "{method} is a method for a model file; for a target use {}",
+                        names.join(", ")
+                    )));
+                }
+            }
+        }
+        let is_chosen = |method: &&Method| chosen.is_empty() || chosen.contains(method);
+        Ok(Method::value_variants().iter().filter(is_chosen).copied().collect())
+    }
+
+    fn on_target(self, target: Target) -> Result<(), CliError> {
+        if !self.data.is_empty() || self.init.is_some() {
+            return Err(CliError::Usage(
+                "--data and --init are for a model file; a target has its own data".to_owned(),
+            ));
+        }
         let comparison = Comparison {
-            target: self.target,
-            coupling: self.target.coupling(self.coupling)?,
-            methods,
+            target,
+            coupling: target.coupling(self.coupling)?,
+            methods: self.methods_of_target()?,
             seed: self.output.seed,
             states_max: self.states_max,
             annealed: self.annealed.clone(),
@@ -79,7 +150,7 @@ impl Compare {
         });
         // After an error, show the rows that were computed.
         if self.output.json {
-            self.print_json(&outcomes)?;
+            self.print_json(target, &outcomes)?;
         } else {
             print_table(&comparison, &outcomes)?;
         }
@@ -93,9 +164,9 @@ impl Compare {
         Ok(())
     }
 
-    fn print_json(&self, outcomes: &[Outcome]) -> Result<(), CliError> {
+    fn print_json(&self, target: Target, outcomes: &[Outcome]) -> Result<(), CliError> {
         let rows = outcomes.iter().map(|o| &o.row).collect();
-        let report = Report { target: self.target.name(), seed: self.output.seed, rows };
+        let report = Report { target: target.name(), seed: self.output.seed, rows };
         let mut out = std::io::stdout().lock();
         serde_json::to_writer(&mut out, &report)?;
         Ok(writeln!(out)?)

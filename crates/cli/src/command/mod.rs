@@ -2,6 +2,8 @@
 
 pub mod check;
 pub mod compare;
+mod compare_program;
+mod compared;
 pub mod demo;
 pub mod fit;
 mod infer;

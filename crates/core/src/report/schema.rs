@@ -91,7 +91,7 @@ pub struct FitSummary {
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elbo {
-    /// The hierarchical ELBO.
+    /// A lower bound on log p(x): the ELBO, or with an r the importance-weighted bound, which is tighter.
     #[serde(deserialize_with = "nullable")]
     pub value: f64,
     /// Its standard error.

@@ -4,6 +4,7 @@ mod annealed;
 mod comparison;
 mod method;
 pub mod picture;
+pub mod program;
 mod run;
 mod target;
 
