@@ -16,7 +16,7 @@ use crate::shape::{Family, Shape};
 use hyperprior_math::random::stream;
 use hyperprior_math::single::{LANES, Lanes};
 use rayon::prelude::*;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// The share of the documents that are validation documents, and the smallest and largest number of them.
 const SHARE: usize = 10;
@@ -33,11 +33,17 @@ const TEMPERATURES: usize = 50;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Candidate {
     /// The candidate.
+    #[serde(serialize_with = "by_name")]
     pub method: Method,
     /// Its gain in the log likelihood of hidden word types.
     pub hidden_types: Option<Gain>,
     /// Its gain in the annealed log likelihood of whole documents; `None` if some latents are continuous.
     pub annealed: Option<Gain>,
+}
+
+/// The name that people use, and not the earlier one that some files keep.
+fn by_name<S: Serializer>(method: &Method, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(method)
 }
 
 impl Candidate {
@@ -53,6 +59,7 @@ impl Candidate {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
     /// The method.
+    #[serde(serialize_with = "by_name")]
     pub method: Method,
     /// The number of validation documents.
     pub documents: usize,
