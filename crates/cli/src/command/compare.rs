@@ -91,41 +91,10 @@ impl Compare {
                 "--annealed is for targets; use `fit --bound annealed:K` for a model".to_owned(),
             ));
         }
-        let mut methods = Vec::new();
-        for method in &self.methods {
-            match method {
-                Compared::OfProgram(method) => methods.push(*method),
-                Compared::OfTarget(method) => {
-                    let name = method.name();
-                    return Err(CliError::Usage(format!(
-                        "{name} is a method for targets; for a model file use mean-field, full-rank, low-rank:R, mixture:K, flow:L, \
-                         copula:R or hvm"
-                    )));
-                }
-            }
-        }
+        let methods = Compared::of_programs(&self.methods)?;
         let Output { seed, json, quiet, .. } = self.output;
         let files = (model, self.data, self.init);
         CompareProgram { files, eliminate: self.eliminate, methods, seed, json, quiet }.run()
-    }
-
-    /// The methods, in the order of the table, not of the option.
-    fn methods_of_target(&self) -> Result<Vec<Method>, CliError> {
-        let mut chosen = Vec::new();
-        for method in &self.methods {
-            match method {
-                Compared::OfTarget(method) => chosen.push(*method),
-                Compared::OfProgram(method) => {
-                    let names: Vec<String> = Method::value_variants().iter().map(|method| method.name()).collect();
-                    return Err(CliError::Usage(format!(
-                        "{method} is a method for a model file; for a target use {}",
-                        names.join(", ")
-                    )));
-                }
-            }
-        }
-        let is_chosen = |method: &&Method| chosen.is_empty() || chosen.contains(method);
-        Ok(Method::value_variants().iter().filter(is_chosen).copied().collect())
     }
 
     fn on_target(self, target: Target) -> Result<(), CliError> {
@@ -134,10 +103,13 @@ impl Compare {
                 "--data and --init are for a model file; a target has its own data".to_owned(),
             ));
         }
+        // In the order of the table, not of the option.
+        let chosen = Compared::of_targets(&self.methods)?;
+        let is_chosen = |method: &&Method| chosen.is_empty() || chosen.contains(method);
         let comparison = Comparison {
             target,
             coupling: target.coupling(self.coupling)?,
-            methods: self.methods_of_target()?,
+            methods: Method::value_variants().iter().filter(is_chosen).copied().collect(),
             seed: self.output.seed,
             states_max: self.states_max,
             annealed: self.annealed.clone(),

@@ -47,7 +47,7 @@ pub struct FitSummary {
     /// The duration of the run.
     #[serde(deserialize_with = "nullable")]
     pub wall_seconds: f64,
-    /// The hierarchical ELBO.
+    /// The lower bound on log p(x).
     pub elbo: Elbo,
     /// The annealed bound on log p(x), if one was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

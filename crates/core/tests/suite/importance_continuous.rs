@@ -158,7 +158,7 @@ fn theta(means: &[f64]) -> Vec<f64> {
 }
 
 /// A coin and a point mass, with noise ε_c at two values and ε_d integrated: catches a signal without the fresh draws, an ε_c that is
-/// drawn anew, and a leading density that is counted twice or not at all, for an r that is learned, one that matches moments, and
+/// drawn again, and a leading density that is counted twice or not at all, for an r that is learned, one that matches moments, and
 /// r = prior.
 #[test]
 fn the_gradient_with_point_masses_is_the_derivative_of_the_bound() {

@@ -12,9 +12,9 @@ use crate::local::Method;
 use crate::memory;
 use crate::minibatch::{CHUNK, MinibatchChunk};
 use crate::settings::FitSettings;
-use crate::shape::{Family, Shape};
+use crate::shape::Shape;
 use hyperprior_math::random::stream;
-use hyperprior_math::single::{LANES, Lanes};
+use hyperprior_math::single::Lanes;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize, Serializer};
 
@@ -214,16 +214,13 @@ impl Training<'_> {
 /// Copies the λ of a mean-field fit. That of a count is the logarithm of its mean where its factor is Conway–Maxwell.
 fn carry_over(from: &Shape, to: &Shape, old: &[Lanes], new: &mut [Lanes]) {
     for (l, layer) in from.layers().iter().enumerate() {
-        for (tile, scale) in from.tiles(l).zip(from.scales(l).map(Some).chain(std::iter::repeat(None))) {
-            new[tile] = old[tile];
-            if let Some(scale) = scale {
-                new[to.scales(l).start + (tile - from.tiles(l).start)] = old[scale];
-            }
-            if layer.family == Family::Poisson && to.is_conway_maxwell(l) {
-                for lane in 0..LANES {
-                    let k = (tile - from.tiles(l).start) * LANES + lane;
-                    new[tile].0[lane] = if k < layer.width { log_mean(old[tile].0[lane]) } else { 0.0 };
-                }
+        new[from.tiles(l)].copy_from_slice(&old[from.tiles(l)]);
+        if layer.family.is_continuous() {
+            new[to.scales(l)].copy_from_slice(&old[from.scales(l)]);
+        }
+        if to.is_conway_maxwell(l) {
+            for (tile, lane) in (0..layer.width).map(|k| from.place(l, k)) {
+                new[tile].0[lane] = log_mean(old[tile].0[lane]);
             }
         }
     }
@@ -261,7 +258,8 @@ mod tests {
     /// Catches parameters in another order, and counts whose mean changes.
     #[test]
     fn a_fit_is_carried_over_with_its_means() {
-        use crate::shape::Layer;
+        use crate::shape::{Family, Layer};
+        use hyperprior_math::single::LANES;
         let layers = [(Family::Poisson, 20), (Family::Bernoulli, 3), (Family::Poisson, 2)];
         let layers: Vec<Layer> = layers.into_iter().map(|(family, width)| Layer { family, width }).collect();
         let (from, to) = (Shape::new(&layers).expect("a shape"), Shape::with(&layers, true).expect("a shape"));
