@@ -19,13 +19,14 @@ pub enum Subject {
     Program(PathBuf),
 }
 
-/// A method for one of them.
+/// A method by its name, which may mean one for targets, one for model files or both (`mixture`, `copula`).
 #[derive(Clone, Debug)]
-pub enum Compared {
+pub struct Compared {
+    name: String,
     /// A row of the paper's table.
-    OfTarget(Method),
+    of_target: Option<Method>,
     /// A method of `fit`.
-    OfProgram(infer::Method),
+    of_program: Option<infer::Method>,
 }
 
 /// The methods for model files.
@@ -40,30 +41,25 @@ const OF_PROGRAMS: [(&str, &str); 7] = [
 ];
 
 impl Compared {
-    /// The methods for targets, if there are no others.
+    /// The methods for targets, if each has one.
     pub fn of_targets(all: &[Self]) -> Result<Vec<Method>, CliError> {
-        let one = |method: &Self| match method {
-            Self::OfTarget(method) => Ok(*method),
-            Self::OfProgram(method) => {
-                let names: Vec<String> = Method::value_variants().iter().map(|method| method.name()).collect();
-                let message = format!("{method} is a method for a model file; for a target use {}", names.join(", "));
-                Err(CliError::Usage(message))
-            }
-        };
-        all.iter().map(one).collect()
+        let names = || Method::value_variants().iter().map(|method| method.name()).collect();
+        all.iter()
+            .map(|method| method.of_target.ok_or_else(|| method.refused("a model file", "a target", names())))
+            .collect()
     }
 
-    /// The methods for model files, if there are no others.
+    /// The methods for model files, if each has one.
     pub fn of_programs(all: &[Self]) -> Result<Vec<infer::Method>, CliError> {
-        let one = |method: &Self| match method {
-            Self::OfProgram(method) => Ok(*method),
-            Self::OfTarget(method) => {
-                let names = OF_PROGRAMS.map(|(name, _)| name).join(", ");
-                let name = method.name();
-                Err(CliError::Usage(format!("{name} is a method for targets; for a model file use {names}")))
-            }
-        };
-        all.iter().map(one).collect()
+        let names = || OF_PROGRAMS.iter().map(|(name, _)| (*name).to_owned()).collect();
+        all.iter()
+            .map(|method| method.of_program.ok_or_else(|| method.refused("a target", "a model file", names())))
+            .collect()
+    }
+
+    fn refused(&self, its: &str, other: &str, names: Vec<String>) -> CliError {
+        let (name, names) = (&self.name, names.join(", "));
+        CliError::Usage(format!("{name} is a method for {its}; for {other} use {names}"))
     }
 }
 
@@ -97,16 +93,24 @@ impl TypedValueParser for ComparedParser {
     type Value = Compared;
 
     fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Compared, Error> {
-        let of_target = EnumValueParser::<Method>::new().parse_ref(command, arg, value).map(Compared::OfTarget);
-        let text = value.to_string_lossy();
-        match fit::method(&text) {
-            Ok(infer::Method::Auto | infer::Method::Nuts) => Err(Error::raw(
-                ErrorKind::InvalidValue,
-                format!("{text} is not an approximation to compare; the defaults of `fit` are compared with anyway\n"),
-            )
-            .with_cmd(command)),
-            Ok(method) => Ok(Compared::OfProgram(method)),
-            Err(_) => of_target,
+        let of_target = EnumValueParser::<Method>::new().parse_ref(command, arg, value);
+        let name = value.to_string_lossy().into_owned();
+        let of_program = match fit::method(&name) {
+            Ok(infer::Method::Auto | infer::Method::Nuts) => {
+                return Err(Error::raw(
+                    ErrorKind::InvalidValue,
+                    format!(
+                        "{name} is not an approximation to compare; the defaults of `fit` are compared with anyway\n"
+                    ),
+                )
+                .with_cmd(command));
+            }
+            Ok(method) => Some(method),
+            Err(_) => None,
+        };
+        match (of_target, of_program) {
+            (Err(error), None) => Err(error),
+            (of_target, of_program) => Ok(Compared { name, of_target: of_target.ok(), of_program }),
         }
     }
 
