@@ -53,11 +53,11 @@ fn neck_share(
     for _ in 0..ROUNDS {
         let near = moved(near, column, guess);
         let below = side_below(model, &near, column, log_scale)?;
-        let sides = [below, -below].map(|side| {
+        let along = |side: f64| {
             let at: Vec<f64> = DISTANCES.iter().map(|t| side * t).collect();
             log_marginal(model, &near, column, &at, seed)
-        });
-        let [down, up] = sides;
+        };
+        let (down, up) = rayon::join(|| along(below), || along(-below));
         // From the lowest scale to the highest; where there is no density, there is no mass.
         let ends =
             |found: Vec<Option<f64>>| found.into_iter().map(|x| x.unwrap_or(f64::NEG_INFINITY)).collect::<Vec<_>>();

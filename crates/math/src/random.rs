@@ -57,6 +57,8 @@ pub enum Purpose {
     GaussianMarginal = u64::MAX - 20,
     /// Annealed bounds.
     AnnealedBounds = u64::MAX - 21,
+    /// Points at which a symmetry of a model is looked for.
+    Symmetry = u64::MAX - 22,
 }
 
 impl Purpose {

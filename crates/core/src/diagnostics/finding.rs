@@ -1,5 +1,6 @@
 //! What diagnostics find, and how each is said.
 
+use super::exchangeable::Exchangeable;
 use super::label_switching::LabelSwitching;
 use crate::json::nullable;
 use crate::model::CommonFault;
@@ -133,6 +134,8 @@ pub enum Finding {
     NoLinearResponse { reason: String },
     /// The labels of a mixture switch.
     LabelSwitching(LabelSwitching),
+    /// The order of components means nothing.
+    ExchangeableComponents(Exchangeable),
     /// The data could not be replicated.
     NotReplicated { reason: String },
     /// A statistic of the data is extreme among its replications.
@@ -308,6 +311,7 @@ impl fmt::Display for Finding {
             }
             Self::NoLinearResponse { reason } => write!(f, "there is no linear response: {reason}"),
             Self::LabelSwitching(found) => write!(f, "{found}"),
+            Self::ExchangeableComponents(found) => write!(f, "{found}"),
             Self::NotReplicated { reason } => write!(f, "the data could not be resimulated: {reason}"),
             Self::ExtremeStatistic { array, statistic, is_above, tail } => write!(
                 f,

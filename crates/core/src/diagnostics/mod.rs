@@ -7,6 +7,7 @@ pub mod calibration;
 pub(crate) mod chains;
 pub(crate) mod convergence;
 mod diagnostic;
+mod exchangeable;
 mod finding;
 mod label_switching;
 pub mod psis;
@@ -15,5 +16,6 @@ mod verdict;
 #[doc(hidden)]
 pub use diagnostic::capitalised;
 pub use diagnostic::{Diagnostic, Remedy, Severity, Verdict};
+pub use exchangeable::Exchangeable;
 pub use finding::Finding;
 pub use label_switching::{LabelSwitching, label_switching, label_switching_among};

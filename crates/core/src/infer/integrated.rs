@@ -68,7 +68,9 @@ pub(super) fn integrated(
         };
         // Importance sampling may miss a mode, and chains from elsewhere may find it.
         let is_exact = quadrature.is_exact();
-        if chains.is_none() && !is_exact {
+        // Where little is integrated out, that of the rest is as hard as that of all, which was not enough.
+        let [conditioned, integrated] = quadrature.size();
+        if !is_exact && (chains.is_none() || integrated < conditioned) {
             return Ok(None);
         }
         work.session.enter("quadrature");

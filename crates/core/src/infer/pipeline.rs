@@ -16,6 +16,7 @@ use super::stages::deciles::have_same_deciles;
 use super::stages::gaussian::{FittedGaussian, fit_gaussian, mixture_start};
 use super::stages::importance::{Source, Weighed, part_names, weigh};
 use super::stages::improper::improper_latents;
+use super::stages::label_swaps::exchangeable;
 use super::stages::missed_modes::missed_mode;
 use super::stages::missed_tail::missed_tail;
 use super::stages::model_selection::{Candidate, MODES_MAX, grow, ladder};
@@ -295,7 +296,6 @@ fn finish(
     let delivered = weighed.delivered(ends);
     let Weighed { ref u, psis, source, ref of_q, ref bounds, .. } = weighed;
     let bounds = bounds.clone();
-    let annealed = annealed_bound(whitened, q, &fitted, settings)?;
     work.session.enter("missed modes and tails");
     let z = whitened.restored(u);
     let missed_mode = missed_mode(&z, bounds.log_evidence.value, known);
@@ -315,7 +315,7 @@ fn finish(
         psis,
         learnt: source.components(),
         bounds,
-        annealed,
+        annealed: annealed_bound(whitened, q, &fitted, settings)?,
         method,
         parts,
         candidates,
@@ -329,6 +329,7 @@ fn finish(
         modes_once,
         missed_mode,
         improper,
+        exchangeable: exchangeable(whitened, u, settings.seed)?,
         missed_tail,
         superchains: checked.as_ref().map(|run| run.found.clone()),
         nuts: None,

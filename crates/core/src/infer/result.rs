@@ -3,6 +3,7 @@
 use super::method::Method;
 use super::settings::{BudgetRecord, Correction};
 use super::stages::whitening::Whitening;
+use crate::diagnostics::Exchangeable;
 use crate::diagnostics::psis::Psis;
 use crate::fit::Fitted;
 use crate::json::{nullable, nullables};
@@ -54,6 +55,8 @@ pub struct Inferred {
     pub missed_tail: Option<MissedTail>,
     /// The latents along which the posterior is improper.
     pub improper: Vec<String>,
+    /// Components that may change places without changing the posterior, and do.
+    pub exchangeable: Vec<Exchangeable>,
     /// Chains from elsewhere; `None` if the draws were not moved.
     pub superchains: Option<Superchains>,
     /// Chains of the No-U-Turn sampler; `None` if they were not needed.

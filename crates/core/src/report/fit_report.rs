@@ -264,6 +264,9 @@ impl<'a> FitReport<'a> {
             note(Finding::NoLinearResponse { reason: reason.clone() });
         }
         label_switching(&self.posterior.draws).into_iter().for_each(|found| note(Finding::LabelSwitching(found)));
+        for found in self.inferred().iter().flat_map(|inferred| &inferred.exchangeable) {
+            note(Finding::ExchangeableComponents(found.clone()));
+        }
         found
     }
 

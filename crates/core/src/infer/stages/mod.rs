@@ -27,7 +27,7 @@ pub(super) mod improper;
 mod independent;
 pub(super) mod integration_summary;
 mod islands;
-mod label_swaps;
+pub(super) mod label_swaps;
 mod line_density;
 mod log_linear;
 mod marginal;

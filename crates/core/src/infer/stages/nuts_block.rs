@@ -1,6 +1,7 @@
 //! Chains of the No-U-Turn sampler whose gradients are evaluated together.
 
 use super::hmc::Phase;
+use super::label_swaps::Symmetry;
 use super::nuts::{Transitions, no_u_turn};
 use super::step_size::StepSize;
 use super::whitened::WhitenedModel;
@@ -31,7 +32,7 @@ impl Block {
     pub(super) fn advance(
         &mut self,
         whitened: &WhitenedModel<dyn Model + '_>,
-        discrete: &[usize],
+        (discrete, symmetry): (&[usize], &Symmetry),
         aim: Option<f64>,
     ) -> Result<(Vec<Batch>, Transitions)> {
         let mut total = Transitions::default();
@@ -50,6 +51,12 @@ impl Block {
                 self.step.adapt(made.accepted / self.log_p.len() as f64, aim);
             }
             total.gradients += made.gradients;
+            if !symmetry.is_empty() {
+                let state =
+                    Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
+                symmetry.exchange(whitened, gradient, state)?;
+                total.gradients += self.log_p.len();
+            }
             total.divergent += made.divergent;
             draws.push(whitened.restored(&self.u));
         }

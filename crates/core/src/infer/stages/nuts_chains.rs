@@ -1,6 +1,7 @@
 //! Chains of the No-U-Turn sampler from overdispersed starts: a warm-up that adapts step sizes and coordinates, then draws until the
 //! chains agree or the work is done.
 
+use super::label_swaps::Symmetry;
 use super::nuts::Transitions;
 use super::nuts_block::{BLOCK, Block, TOGETHER};
 use super::step_size::StepSize;
@@ -73,6 +74,7 @@ struct Position {
 struct Sampler<'a> {
     whitened: WhitenedModel<'a, dyn Model + 'a>,
     discrete: Vec<usize>,
+    symmetry: Symmetry,
     blocks: Vec<Block>,
     /// The chains after each transition of this part, in the model's coordinates.
     kept: Vec<Batch>,
@@ -103,7 +105,7 @@ pub(in crate::infer) fn nuts_chains(
     seed: u64,
     session: &mut Session,
 ) -> Result<Option<(Batch, NutsSummary)>> {
-    let mut sampler = Sampler::new(whitened, starts, seed);
+    let mut sampler = Sampler::new(whitened, starts, seed)?;
     let mut is_finished = sampler.resume(session)?;
     let mut stopped = false;
     while !is_finished && !stopped {
@@ -132,7 +134,7 @@ fn first_step(whitened: &WhitenedModel<dyn Model + '_>) -> f64 {
 }
 
 impl<'a> Sampler<'a> {
-    fn new(whitened: &WhitenedModel<'a, dyn Model + 'a>, starts: &Batch, seed: u64) -> Self {
+    fn new(whitened: &WhitenedModel<'a, dyn Model + 'a>, starts: &Batch, seed: u64) -> Result<Self> {
         let latents = whitened.latents();
         let discrete = (0..latents.len()).filter(|i| latents.support(*i).is_discrete()).collect();
         let block = |first: usize| {
@@ -148,9 +150,10 @@ impl<'a> Sampler<'a> {
             }
         };
         let blocks = (0..CHAINS).step_by(BLOCK).map(block).collect();
+        let symmetry = Symmetry::of(whitened, starts, stream(seed, Purpose::Symmetry.step(), 1, 0))?;
         let (location, whitening) = whitened.place();
         let whitened = whitened.placed(location.to_vec(), whitening.clone());
-        Self { whitened, discrete, blocks, kept: Vec::new(), at: Position::default() }
+        Ok(Self { whitened, discrete, symmetry, blocks, kept: Vec::new(), at: Position::default() })
     }
 
     fn state(&self) -> State {
@@ -188,10 +191,11 @@ impl<'a> Sampler<'a> {
 
     /// Some transitions of every chain, and what follows at the end of a part of the warm-up.
     fn advance(&mut self) -> Result<()> {
-        let (whitened, discrete, is_adapting) = (&self.whitened, &self.discrete, self.at.part < WARM_UP.len());
+        let (whitened, is_adapting) = (&self.whitened, self.at.part < WARM_UP.len());
+        let moves: (&[usize], &Symmetry) = (&self.discrete, &self.symmetry);
         let aim = is_adapting.then_some(ACCEPTED[self.at.care]);
         let made: Vec<(Vec<Batch>, Transitions)> =
-            self.blocks.par_iter_mut().map(|block| block.advance(whitened, discrete, aim)).collect::<Result<_>>()?;
+            self.blocks.par_iter_mut().map(|block| block.advance(whitened, moves, aim)).collect::<Result<_>>()?;
         for t in 0..TOGETHER {
             let mut all = Batch::zeros(whitened.latents().len(), CHAINS);
             for (b, (draws, _)) in made.iter().enumerate() {

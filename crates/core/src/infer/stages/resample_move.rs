@@ -7,6 +7,7 @@
 //! their shares depend on the weights.
 
 use super::hmc::{BlockMove, Integrator, Phase, hamiltonian};
+use super::label_swaps::Symmetry;
 use super::tails::Tails;
 use super::whitened::WhitenedModel;
 use super::whitening::Whitening;
@@ -107,7 +108,7 @@ pub fn mcmc_moves<'s, M: Model + ?Sized>(
     session: impl Into<Session<'s>>,
 ) -> Result<MoveSummary> {
     let session = &mut session.into();
-    let mut chains = Chains::new(whitened, u, (seed, number));
+    let mut chains = Chains::new(whitened, u, (seed, number))?;
     if integrator(whitened) == Integrator::Split && u.draws_len() >= TRIED {
         chains.summary.step = first_step(whitened, u, (seed, number))?;
     }
@@ -139,20 +140,23 @@ struct Chains {
     blocks: Vec<Block>,
     continuous: Vec<usize>,
     discrete: Vec<usize>,
+    symmetry: Symmetry,
     summary: MoveSummary,
     tails: Tails,
 }
 
 impl Chains {
-    fn new<M: Model + ?Sized>(whitened: &WhitenedModel<M>, u: &Batch, stream: (u64, u64)) -> Self {
+    fn new<M: Model + ?Sized>(whitened: &WhitenedModel<M>, u: &Batch, (seed, number): (u64, u64)) -> Result<Self> {
         let latents = whitened.latents();
         let (discrete, continuous): (Vec<usize>, Vec<usize>) =
             (0..latents.len()).partition(|i| latents.support(*i).is_discrete());
-        let blocks: Vec<Block> = (0..u.draws_len()).step_by(BLOCK).map(|first| Block::new(u, first, stream)).collect();
+        let blocks: Vec<Block> =
+            (0..u.draws_len()).step_by(BLOCK).map(|first| Block::new(u, first, (seed, number))).collect();
+        let symmetry = Symmetry::of(whitened, u, stream(seed, Purpose::Symmetry.step(), 0, number))?;
         let step = 0.8 / (continuous.len().max(1) as f64).powf(0.25);
         let summary = MoveSummary { step, ..MoveSummary::default() };
         let tails = Tails::of(0, &continuous, |i| values(&blocks, i));
-        Self { blocks, continuous, discrete, summary, tails }
+        Ok(Self { blocks, continuous, discrete, symmetry, summary, tails })
     }
 
     /// Restores the state of an earlier run; returns whether it was finished.
@@ -184,11 +188,12 @@ impl Chains {
 
     /// One move of every draw, and an update of the summary.
     fn advance<M: Model + ?Sized>(&mut self, whitened: &WhitenedModel<M>, schedule: &MoveSchedule) -> Result<()> {
-        let (continuous, discrete, summary) = (&self.continuous, &self.discrete, &mut self.summary);
+        let (continuous, discrete, symmetry) = (&self.continuous, &self.discrete, &self.symmetry);
+        let summary = &mut self.summary;
         let integrator = integrator(whitened);
         self.blocks
             .par_iter_mut()
-            .map(|block| block.advance(whitened, continuous, discrete, (integrator, summary.step)))
+            .map(|block| block.advance(whitened, (continuous, discrete), symmetry, (integrator, summary.step)))
             .collect::<Result<Vec<()>>>()?;
         // One step size for all draws, adapted from all of them, so that it does not depend on their order.
         if !continuous.is_empty() {
@@ -311,8 +316,8 @@ impl Block {
     fn advance<M: Model + ?Sized>(
         &mut self,
         whitened: &WhitenedModel<M>,
-        continuous: &[usize],
-        discrete: &[usize],
+        (continuous, discrete): (&[usize], &[usize]),
+        symmetry: &Symmetry,
         how: (Integrator, f64),
     ) -> Result<()> {
         sweep(whitened, discrete, &mut self.u, &mut self.streams)?;
@@ -329,6 +334,11 @@ impl Block {
         }
         let state = Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
         self.made = hamiltonian(gradient, continuous, how, state)?;
+        if !symmetry.is_empty() {
+            let state =
+                Phase { u: &mut self.u, log_p: &mut self.log_p, d_u: &mut self.d_u, streams: &mut self.streams };
+            symmetry.exchange(whitened, gradient, state)?;
+        }
         Ok(())
     }
 }
@@ -353,7 +363,12 @@ fn first_step<M: Model + ?Sized>(whitened: &WhitenedModel<M>, u: &Batch, stream:
                     tried.column_mut(i).iter_mut().zip(own).for_each(|(to, s)| *to = u.get(i, *s));
                 }
                 let mut block = Block::new(&tried, 0, stream);
-                block.advance(whitened, whitened.continuous(), &[], (Integrator::Split, step))?;
+                block.advance(
+                    whitened,
+                    (whitened.continuous(), &[]),
+                    &Symmetry::default(),
+                    (Integrator::Split, step),
+                )?;
                 Ok(block.made.accepted)
             })
             .collect::<Result<_>>()?;
