@@ -24,20 +24,8 @@ pub fn parse_settings(text: &str) -> PyResult<InferSettings> {
         Method::LowRank(size) | Method::Mixture(size) | Method::Flow(size) | Method::Copula(size) => size,
         _ => 0,
     };
-    let of_prior = match settings.parts.prior {
-        Some(
-            PriorPart::LowRank(size)
-            | PriorPart::Mixture(size)
-            | PriorPart::Copula(size)
-            | PriorPart::Planar(size)
-            | PriorPart::Spline(size),
-        ) => size,
-        _ => 0,
-    };
-    let of_recursive = match settings.parts.recursive {
-        Some(RecursivePart::InverseFlow(size)) => size,
-        _ => 0,
-    };
+    let of_prior = settings.parts.prior.and_then(PriorPart::size).unwrap_or(0);
+    let of_recursive = settings.parts.recursive.and_then(RecursivePart::size).unwrap_or(0);
     for (argument, size) in [("method", of_method), ("prior", of_prior), ("recursive", of_recursive)] {
         if size > SIZE_MAX {
             return Err(exception(format!("{argument}: the number after the colon is at most {SIZE_MAX}")));

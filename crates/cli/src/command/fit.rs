@@ -5,10 +5,13 @@ use crate::error::CliError;
 use crate::fit::{Config, Job};
 use crate::run_dir::SAVE_EVERY;
 use clap::{Args, ValueEnum};
+use hyperprior::gradient::Estimator;
 use hyperprior::infer::{
     Correction, DRAWS_MIN, InferSettings, LikelihoodPart, Method, MethodError, PartError, Parts, PriorPart,
     RecursivePart, SIZE_MAX,
 };
+use hyperprior::optimizer::OptimizerKind;
+use serde::de::DeserializeOwned;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -48,10 +51,12 @@ pub struct Fit {
     /// Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial [default: the method's]
     #[arg(long, value_name = "PART")]
     likelihood: Option<LikelihoodPart>,
-    /// Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L [default: the method's]
+    /// Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L, coupling:L, spline:L, atoms:K,
+    /// switches:S, levels:U or gaussian-process:M [default: the method's]
     #[arg(long, value_name = "PART", value_parser = prior)]
     prior: Option<PriorPart>,
-    /// Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep [default: the method's]
+    /// Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace, ep, exact or levels [default: the
+    /// method's]
     #[arg(long, value_name = "PART", value_parser = recursive)]
     recursive: Option<RecursivePart>,
     /// Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
@@ -59,6 +64,13 @@ pub struct Fit {
     /// hierarchical]
     #[arg(long, value_name = "BOUND")]
     bound: Option<BoundChoice>,
+    /// Gradient along discrete latents: automatic, score, local-expectation, difference (Poisson factors) or disarm (Bernoulli
+    /// factors) [default: automatic]
+    #[arg(long, value_name = "NAME", value_parser = named::<Estimator>)]
+    estimator: Option<Estimator>,
+    /// Optimiser: adam, or rms-prop-nesterov as in the paper [default: adam]
+    #[arg(long, value_name = "NAME", value_parser = named::<OptimizerKind>)]
+    optimizer: Option<OptimizerKind>,
     /// Correction of the approximation's draws
     #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     correct: CorrectionChoice,
@@ -177,22 +189,17 @@ impl FromStr for BoundChoice {
 
 fn prior(text: &str) -> Result<PriorPart, String> {
     let part: PriorPart = text.parse().map_err(|error: PartError| error.to_string())?;
-    match part {
-        PriorPart::LowRank(size)
-        | PriorPart::Mixture(size)
-        | PriorPart::Copula(size)
-        | PriorPart::Planar(size)
-        | PriorPart::Spline(size) => within(size).map(|()| part),
-        PriorPart::Diagonal | PriorPart::Gaussian => Ok(part),
-    }
+    part.size().map_or(Ok(()), within).map(|()| part)
 }
 
 fn recursive(text: &str) -> Result<RecursivePart, String> {
     let part: RecursivePart = text.parse().map_err(|error: PartError| error.to_string())?;
-    match part {
-        RecursivePart::InverseFlow(size) => within(size).map(|()| part),
-        part => Ok(part),
-    }
+    part.size().map_or(Ok(()), within).map(|()| part)
+}
+
+/// One of a few names.
+fn named<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
 }
 
 fn within(size: usize) -> Result<(), String> {
@@ -243,6 +250,8 @@ impl Fit {
             .parts(Parts { likelihood: self.likelihood, prior: self.prior, recursive: self.recursive })
             .importance(self.bound.map(|bound| bound.importance))
             .annealed(self.bound.and_then(|bound| bound.annealed))
+            .estimator(self.estimator)
+            .optimizer(self.optimizer)
             .seed(self.seed)
             .draws(self.draws as usize)
             .steps(self.steps)

@@ -127,7 +127,13 @@ impl Work<'_> {
                 (most, Some(StoppingRule { accuracy: SHARE * self.settings.accuracy, is_patient }))
             }
         };
-        FitSettings { seed, steps: self.ledger.steps(most).max(1), flat: FLAT, stopping, ..FitSettings::default() }
+        let optimizer = self.settings.optimizer.unwrap_or_default();
+        let steps = self.ledger.steps(most).max(1);
+        FitSettings { seed, steps, flat: FLAT, stopping, optimizer, ..FitSettings::default() }
+    }
+
+    fn gradient_settings(&self) -> GradientSettings {
+        GradientSettings::default().estimator(self.settings.estimator.unwrap_or_default())
     }
 
     /// Fits an approximation of continuous latents from a start.
@@ -142,7 +148,7 @@ impl Work<'_> {
         let draws = if q.prior().components_len() > 1 { 8 } else { 32 };
         let settings = FitSettings {
             step_size: self.settings.step_size.unwrap_or(0.03),
-            gradient: GradientSettings { draws, replicates: 1, ..GradientSettings::default() },
+            gradient: GradientSettings { draws, replicates: 1, ..self.gradient_settings() },
             start: StartSettings::single(),
             ..self.fit_settings(seed, length)
         };
@@ -166,7 +172,7 @@ impl Work<'_> {
         let importance = self.settings.importance.unwrap_or_else(|| usual_importance(q));
         let settings = FitSettings {
             step_size: self.settings.step_size.unwrap_or(usual.step_size),
-            gradient: GradientSettings { draws, importance, ..usual.gradient },
+            gradient: GradientSettings { draws, importance, ..self.gradient_settings() },
             start: StartSettings { tries: starts.len(), steps: 200, ..usual.start },
             dropped_max: if self.settings.correct == Correction::ResampleMove {
                 DROPPED_MAX

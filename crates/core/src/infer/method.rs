@@ -207,7 +207,7 @@ impl Method {
         }
         let likelihood = likelihood(latents, false, factors)?;
         let n = likelihood.lambda_len();
-        let prior = parts.prior.unwrap_or(match self {
+        let part = parts.prior.unwrap_or(match self {
             Self::LowRank(rank) => PriorPart::LowRank(rank),
             Self::Mixture(components) => PriorPart::Mixture(components),
             Self::Hvm => match discrete.components(n) {
@@ -219,7 +219,7 @@ impl Method {
             Self::MeanField => PriorPart::Diagonal,
             Self::Auto | Self::FullRank | Self::Nuts => PriorPart::Gaussian,
         });
-        let prior = prior.build(n)?;
+        let prior = part.build(&likelihood)?;
         // Logits have skewed posteriors, whose moments are far from mode and curvature. For counts those are accurate enough if there
         // are few parameters, one per latent. Otherwise r is learned.
         let has_gaussians = prior.gaussians().is_some();
@@ -229,6 +229,7 @@ impl Method {
             // Without discrete latents λ determines z, and r has nothing to approximate.
             _ if !has_discrete => RecursivePart::Prior,
             Some(part) => part,
+            None if part.recursive().is_some() => part.recursive().unwrap_or(RecursivePart::Factorised),
             None if has_gaussians && discrete.is_matched(prior.components_len()) => {
                 RecursivePart::ExpectationPropagation
             }

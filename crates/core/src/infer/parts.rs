@@ -1,11 +1,14 @@
 //! The parts of a variational model by name, to choose them individually: q(z | λ), q(λ; θ) and r(λ | z; φ).
 
 use crate::error::Result;
-use crate::likelihood::MeanField;
+use crate::likelihood::{Likelihood, MeanField};
 use crate::prior::{
-    Bend, Copula, CouplingFlow, Covariance, Gaussian, LowRank, Mixture, PlanarFlow, Prior, SinhArcsinh,
+    Atoms, Bend, Copula, CouplingFlow, Covariance, Delta, FactorialMixture, Gaussian, GaussianProcessMap, Hierarchical,
+    LinearMap, LowRank, Mixture, PlanarFlow, Prior, SinhArcsinh,
 };
-use crate::recursive::{GaussianFit, InverseFlow, MixtureGaussian, Recursive, SameAsPrior, Space};
+use crate::recursive::{
+    GaussianFit, HierarchicalRecursive, InverseFlow, MixtureGaussian, Recursive, Responsibilities, SameAsPrior, Space,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -14,6 +17,9 @@ use thiserror::Error as ThisError;
 /// The bins of a flow's splines, and the hidden units of its networks.
 const BINS: usize = 8;
 const HIDDEN: usize = 16;
+
+/// The inputs of a Gaussian process.
+const INPUTS: usize = 2;
 
 /// More parameters than this get a diagonal covariance: in whitened coordinates little dependence is left.
 const FULL_MAX: usize = 300;
@@ -51,6 +57,16 @@ pub enum PriorPart {
     Planar(usize),
     /// A spline flow of this many layers.
     Spline(usize),
+    /// A flow of this many affine coupling layers.
+    Coupling(usize),
+    /// A mixture of this many points, each a mean-field approximation of its own; for discrete latents only.
+    Atoms(usize),
+    /// A factorial mixture: this many binary switches, each of which shifts all parameters; over points if all latents are discrete.
+    Switches(usize),
+    /// Gaussians whose means and scales depend on so many normal variables a level above.
+    Levels(usize),
+    /// A Gaussian process of two normal variables with this many variational data (Tran, Ranganath and Blei, 2016).
+    GaussianProcess(usize),
 }
 
 /// The recursive approximation. See [`Parts`].
@@ -67,6 +83,10 @@ pub enum RecursivePart {
     Laplace,
     /// A Gaussian with matched moments for each component of the prior.
     ExpectationPropagation,
+    /// The exact probabilities of a mixture of points.
+    Exact,
+    /// Approximations of all levels of the prior and of its switches.
+    Levels,
 }
 
 /// Parts that are chosen individually; the method decides the others.
@@ -135,6 +155,16 @@ macro_rules! by_name {
             }
         }
 
+        impl $part {
+            /// The number after the colon, if the part has one.
+            pub fn size(self) -> Option<usize> {
+                match self {
+                    $(Self::$unit => None,)*
+                    $(Self::$sized(size) => Some(size),)*
+                }
+            }
+        }
+
         impl From<$part> for String {
             fn from(part: $part) -> Self {
                 part.to_string()
@@ -153,16 +183,31 @@ macro_rules! by_name {
 
 by_name!(LikelihoodPart, "likelihood", "usual, binomial or negative-binomial",
     "usual" => Usual, "binomial" => Binomial, "negative-binomial" => NegativeBinomial, ; );
-by_name!(PriorPart, "prior", "diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L",
+by_name!(PriorPart, "prior",
+    "diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L, coupling:L, spline:L, atoms:K, switches:S, levels:U or \
+     gaussian-process:M",
     "diagonal" => Diagonal, "gaussian" => Gaussian, ;
-    "low-rank", 4 => LowRank, "mixture", 4 => Mixture, "copula", 4 => Copula, "planar", 4 => Planar, "spline", 6 => Spline,);
-by_name!(RecursivePart, "recursive approximation", "prior, factorised, inverse-flow:L, laplace or ep",
-    "prior" => Prior, "factorised" => Factorised, "laplace" => Laplace, "ep" => ExpectationPropagation, ;
+    "low-rank", 4 => LowRank, "mixture", 4 => Mixture, "copula", 4 => Copula, "planar", 4 => Planar, "spline", 6 => Spline,
+    "coupling", 8 => Coupling, "atoms", 8 => Atoms, "switches", 4 => Switches, "levels", 2 => Levels,
+    "gaussian-process", 8 => GaussianProcess,);
+by_name!(RecursivePart, "recursive approximation", "prior, factorised, inverse-flow:L, laplace, ep, exact or levels",
+    "prior" => Prior, "factorised" => Factorised, "laplace" => Laplace, "ep" => ExpectationPropagation, "exact" => Exact,
+    "levels" => Levels, ;
     "inverse-flow", 4 => InverseFlow,);
 
 impl PriorPart {
-    /// The prior over `n` parameters.
-    pub(super) fn build(self, n: usize) -> Result<Box<dyn Prior>> {
+    /// The r that suits it best, if it is not that of Gaussians.
+    pub(super) fn recursive(self) -> Option<RecursivePart> {
+        match self {
+            Self::Atoms(_) => Some(RecursivePart::Exact),
+            Self::Switches(_) | Self::Levels(_) | Self::GaussianProcess(_) => Some(RecursivePart::Levels),
+            _ => None,
+        }
+    }
+
+    /// The prior over the parameters of a likelihood.
+    pub(super) fn build(self, likelihood: &MeanField) -> Result<Box<dyn Prior>> {
+        let n = likelihood.lambda_len();
         Ok(match self {
             Self::Diagonal => Box::new(Gaussian::new(n, Covariance::Diagonal)?),
             Self::Gaussian => Box::new(Gaussian::new(n, covariance(n))?),
@@ -171,6 +216,20 @@ impl PriorPart {
             Self::Copula(rank) => Box::new(Copula::of(SinhArcsinh, n, rank.min(n))?),
             Self::Planar(layers) => Box::new(PlanarFlow::new(n, layers)?),
             Self::Spline(layers) => Box::new(CouplingFlow::new(n, layers, HIDDEN, Bend::Spline { bins: BINS })?),
+            Self::Coupling(layers) => Box::new(CouplingFlow::new(n, layers, HIDDEN, Bend::Affine)?),
+            Self::Atoms(points) => Box::new(Atoms::new(n, points)?),
+            // Of point masses the prior is the whole approximation, which needs a density.
+            Self::Switches(switches) if likelihood.point_mass_len() > 0 => {
+                Box::new(FactorialMixture::new(Gaussian::new(n, Covariance::Diagonal)?, switches)?)
+            }
+            Self::Switches(switches) => Box::new(FactorialMixture::new(Delta { lambda_len: n }, switches)?),
+            Self::Levels(above) => {
+                Box::new(Hierarchical::new(Gaussian::new(above, Covariance::Diagonal)?, LinearMap::new(n, above))?)
+            }
+            Self::GaussianProcess(data) => {
+                let map = GaussianProcessMap::new(n, INPUTS, data)?;
+                Box::new(Hierarchical::new(Gaussian::new(INPUTS, Covariance::Diagonal)?, map)?)
+            }
         })
     }
 }
@@ -186,6 +245,8 @@ impl RecursivePart {
             Self::InverseFlow(layers) => flow(layers),
             Self::Laplace => Box::new(gaussian(GaussianFit::Laplace)?),
             Self::ExpectationPropagation => Box::new(gaussian(GaussianFit::ExpectationPropagation)?),
+            Self::Exact => Box::new(Responsibilities),
+            Self::Levels => Box::new(HierarchicalRecursive::new(likelihood, prior)),
         })
     }
 }
@@ -196,10 +257,23 @@ mod tests {
 
     #[test]
     fn names_are_read_and_written() {
-        for name in ["diagonal", "gaussian", "low-rank:3", "mixture:4", "copula:2", "planar:4", "spline:6"] {
+        for name in [
+            "diagonal",
+            "gaussian",
+            "low-rank:3",
+            "mixture:4",
+            "copula:2",
+            "planar:4",
+            "spline:6",
+            "coupling:8",
+            "atoms:8",
+            "switches:3",
+            "levels:2",
+            "gaussian-process:8",
+        ] {
             assert_eq!(name.parse::<PriorPart>().map(|part| part.to_string()).as_deref(), Ok(name));
         }
-        for name in ["prior", "factorised", "inverse-flow:10", "laplace", "ep"] {
+        for name in ["prior", "factorised", "inverse-flow:10", "laplace", "ep", "exact", "levels"] {
             assert_eq!(name.parse::<RecursivePart>().map(|part| part.to_string()).as_deref(), Ok(name));
         }
         assert_eq!("mixture".parse(), Ok(PriorPart::Mixture(4)));

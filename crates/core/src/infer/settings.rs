@@ -3,6 +3,8 @@
 use super::method::Method;
 use super::parts::Parts;
 use super::stages::whitening::Whitening;
+use crate::gradient::Estimator;
+use crate::optimizer::OptimizerKind;
 use serde::{Deserialize, Serialize};
 
 /// The default number of draws.
@@ -57,6 +59,12 @@ pub struct InferSettings {
     pub steps: Option<u64>,
     /// How the draws of the approximation are corrected.
     pub correct: Correction,
+    /// How gradients along discrete latents are estimated; by default as suits the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub estimator: Option<Estimator>,
+    /// The optimiser of gradient steps; Adam by default. Sparse Gaussians are fitted by Newton's method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optimizer: Option<OptimizerKind>,
     /// The initial step size, in whitened coordinates; the default depends on the method.
     pub step_size: Option<f64>,
     /// How many MCMC moves each draw makes; by default until the draws no longer depend on where they started.
@@ -65,7 +73,8 @@ pub struct InferSettings {
 
 crate::setters!(InferSettings {
     method: Method, accuracy: f64, parts: Parts, seed: u64, draws: usize, correct: Correction;
-    annealed?: usize, budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize, importance?: usize
+    annealed?: usize, budget?: f64, budget_record?: BudgetRecord, restarts?: usize, steps?: u64, step_size?: f64, moves?: usize, importance?: usize,
+    estimator?: Estimator, optimizer?: OptimizerKind
 });
 
 /// How draws of an approximation are brought closer to the posterior. See [`InferSettings`].
@@ -98,6 +107,8 @@ impl Default for InferSettings {
             seed: 1,
             draws: DRAWS,
             steps: None,
+            estimator: None,
+            optimizer: None,
             step_size: None,
             correct: Correction::default(),
             moves: None,
@@ -108,7 +119,8 @@ impl Default for InferSettings {
 impl InferSettings {
     /// Whether the approximation is to be fitted with its usual parts to the usual bound.
     pub(super) fn is_plain(&self) -> bool {
-        self.parts == Parts::default() && self.importance.is_none() && self.annealed.is_none()
+        let is_usual = self.estimator.is_none() && self.optimizer.is_none();
+        self.parts == Parts::default() && self.importance.is_none() && self.annealed.is_none() && is_usual
     }
 
     /// Whether the draws may come from elsewhere than the approximation that is fitted: if no method, number of steps or number of moves

@@ -41,6 +41,8 @@ def fit(
     prior: str | None = None,
     recursive: str | None = None,
     bound: str | None = None,
+    estimator: str | None = None,
+    optimizer: str | None = None,
     step_size: float | None = None,
     loo: bool = False,
     ppc: bool = False,
@@ -61,11 +63,15 @@ def fit(
         monitor: Quantities to save, such as `beta`, `beta[1:3]` or `["mu", "z[,2]"]`; by default all of them.
         progress: True, False, a function to call, or None for a progress bar in a terminal or notebook.
         likelihood: Likelihood q(z | λ) of discrete latents: usual, binomial or negative-binomial.
-        prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L or spline:L.
-        recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace or ep.
+        prior: Variational prior q(λ): diagonal, gaussian, low-rank:R, mixture:K, copula:R, planar:L, coupling:L, spline:L,
+            atoms:K, switches:S, levels:U or gaussian-process:M.
+        recursive: Recursive approximation r(λ | z): prior, factorised, inverse-flow:L, laplace, ep, exact or levels.
         bound: Objective: hierarchical, importance:J with J draws of the recursive approximation, or annealed:K, which maximises the
             hierarchical bound and reports one with K temperatures (discrete latents); by default importance:8 for ep, otherwise
             hierarchical.
+        estimator: Gradient along discrete latents: automatic, score, local-expectation, difference (Poisson factors) or disarm
+            (Bernoulli factors).
+        optimizer: adam, or rms-prop-nesterov as in the paper.
         step_size: Initial step size, in whitened coordinates.
         loo: Leave-one-out cross-validation (PSIS-LOO) and WAIC.
         ppc: Posterior predictive check.
@@ -96,6 +102,8 @@ def fit(
     }
     if bound is not None:
         settings |= _bound(bound)
+    named = {"estimator": estimator, "optimizer": optimizer}
+    settings |= {name: text(name, value) for name, value in named.items() if value is not None}
     if budget is not None:
         settings["budget"] = number("budget", budget, is_zero_allowed=True)
     if restarts is not None:
