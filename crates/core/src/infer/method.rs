@@ -225,11 +225,10 @@ impl Method {
         let has_gaussians = prior.gaussians().is_some();
         let mut ranges = (0..latents.len()).filter(|i| latents.support(*i).is_discrete());
         let is_small = n <= LAPLACE_MAX && ranges.all(|i| likelihood.lambda_range(i).len() == 1);
-        let recursive = match parts.recursive {
+        let recursive = match parts.recursive.or(part.recursive()) {
             // Without discrete latents λ determines z, and r has nothing to approximate.
             _ if !has_discrete => RecursivePart::Prior,
             Some(part) => part,
-            None if part.recursive().is_some() => part.recursive().unwrap_or(RecursivePart::Factorised),
             None if has_gaussians && discrete.is_matched(prior.components_len()) => {
                 RecursivePart::ExpectationPropagation
             }

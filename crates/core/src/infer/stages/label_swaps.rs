@@ -402,10 +402,7 @@ mod tests {
             self.log_joint(z, out)?;
             let means = self.means();
             for s in 0..out.len() {
-                let [a, b] = means.map(|mean| {
-                    mean.iter().enumerate().map(|(i, mean)| -2.0 * (z.get(i, s) - mean).powi(2)).sum::<f64>()
-                });
-                let share = 1.0 / (1.0 + (b - a).exp());
+                let (_, share) = self.density(z, s);
                 for i in 0..4 {
                     let of = |k: usize| -4.0 * (z.get(i, s) - means[k][i]);
                     d_z.set(i, s, share * of(0) + (1.0 - share) * of(1));
